@@ -1,0 +1,66 @@
+"""Exact Bayesian bandits on trees of actions: one posterior, Thompson sampling on it.
+
+Names load when they are first used, so that `import bough` is quick and brings in neither numba nor matplotlib.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bough.covariance import by_depth, by_height, by_node
+    from bough.model import GaussianModel
+    from bough.names import UnknownNameError
+    from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy
+    from bough.posterior import Conditional, Posterior
+    from bough.tree import Tree
+
+_HOME = {
+    "BayesUCB": "bough.policies",
+    "Conditional": "bough.posterior",
+    "FlatTS": "bough.policies",
+    "GaussianModel": "bough.model",
+    "Greedy": "bough.policies",
+    "HierTS": "bough.policies",
+    "Policy": "bough.policies",
+    "Posterior": "bough.posterior",
+    "TS": "bough.policies",
+    "Tree": "bough.tree",
+    "UnknownNameError": "bough.names",
+    "by_depth": "bough.covariance",
+    "by_height": "bough.covariance",
+    "by_node": "bough.covariance",
+}
+
+__all__ = [
+    "TS",
+    "BayesUCB",
+    "Conditional",
+    "FlatTS",
+    "GaussianModel",
+    "Greedy",
+    "HierTS",
+    "Policy",
+    "Posterior",
+    "Tree",
+    "UnknownNameError",
+    "by_depth",
+    "by_height",
+    "by_node",
+]
+
+__version__ = version("bough")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'bough' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

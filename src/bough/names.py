@@ -1,0 +1,254 @@
+"""Names of nodes, stored as arrays and found by hash: no Python object a node, no dictionary.
+
+Two kinds. `NumberedNames` stores nothing: a node's name is its number. `StoredNames` keeps one
+column for the inner nodes and one for the actions (in a catalogue the categories are strings and the
+products often integers), and finds a name by binary search in the sorted hashes of all of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import operator
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from bough.arrays import Integers, Names, Nodes
+
+_LARGEST_SELF_HASH = 2**61 - 2  # Python hashes an integer up to here (but -1) to itself
+_SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
+
+
+class UnknownNameError(KeyError):
+    """A name that the tree does not have; a `KeyError` whose text reads as a sentence.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_nested({"tea": ["green", "black"]})
+    >>> tree.index("blakc")
+    Traceback (most recent call last):
+    ...
+    bough.names.UnknownNameError: unknown name 'blakc'; did you mean 'black'?
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NodeNames(Protocol):
+    """What a tree asks of its names. Nodes go by their numbers here."""
+
+    def name(self, node: int) -> Hashable: ...
+
+    def names(self, nodes: Nodes) -> list[Hashable]: ...
+
+    def find(self, name: object) -> int:
+        """The node of that name, or -1."""
+        ...
+
+    def find_all(self, names: Sequence[object] | Names) -> Nodes:
+        """The node of each name, or -1."""
+        ...
+
+    def suggestion(self, name: object, /) -> str: ...
+
+
+class NumberedNames:
+    """The name of a node is its number, and nothing is stored."""
+
+    def __init__(self, n_nodes: int) -> None:
+        self._n_nodes = n_nodes
+
+    def name(self, node: int) -> Hashable:
+        return int(node)
+
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        return cast(list[Hashable], nodes.tolist())
+
+    def find(self, name: object) -> int:
+        try:
+            node = operator.index(name)  # type: ignore[arg-type]
+        except TypeError:
+            return -1
+        if isinstance(name, bool) or not 0 <= node < self._n_nodes:
+            return -1
+        return node
+
+    def find_all(self, names: Sequence[object] | Names) -> Nodes:
+        given = names if isinstance(names, np.ndarray) else as_column(names)
+        if given.dtype.kind in "iu":
+            known = (given >= 0) & (given < self._n_nodes)
+            return np.where(known, given, -1).astype(np.int32)
+        return np.fromiter(map(self.find, given), np.int32, len(given))
+
+    def suggestion(self, _name: object) -> str:
+        return f"names are the numbers 0 to {self._n_nodes - 1} here"
+
+
+class StoredNames:
+    """Names kept in two columns, the inner nodes' and the actions', in the order of their numbers."""
+
+    def __init__(self, inner_nodes: Nodes, leaves: Nodes, inner: Names, actions: Names) -> None:
+        self._inner_nodes = inner_nodes
+        self._leaves = leaves
+        self.inner = inner
+        self.actions = actions
+
+    def name(self, node: int) -> Hashable:
+        rank = int(np.searchsorted(self._leaves, node))
+        if rank < len(self._leaves) and self._leaves[rank] == node:
+            return plain(self.actions[rank])
+        return plain(self.inner[int(np.searchsorted(self._inner_nodes, node))])
+
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        return [self.name(int(node)) for node in nodes]
+
+    @cached_property
+    def _index(self) -> tuple[Integers, Nodes]:
+        """All hashes in ascending order, and the node that each belongs to."""
+        hashes = np.concatenate([_hashes(self.inner), _hashes(self.actions)])
+        nodes = np.concatenate([self._inner_nodes, self._leaves])
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], nodes[order]
+
+    def find(self, name: object) -> int:
+        try:
+            wanted = hash(name)
+        except TypeError:
+            return -1
+        hashes, nodes = self._index
+        position = bisect_left(memoryview(hashes), wanted)  # type: ignore[arg-type]
+        while position < len(hashes) and hashes[position] == wanted:
+            node = int(nodes[position])
+            if self.name(node) == name:
+                return node
+            position += 1
+        return -1
+
+    def find_all(self, names: Sequence[object] | Names) -> Nodes:
+        column = names if isinstance(names, np.ndarray) else None
+        given = names.tolist() if isinstance(names, np.ndarray) else list(names)
+        try:
+            wanted = _hashes(column) if column is not None else _hash_each(given, len(given))
+        except TypeError:
+            return np.fromiter(map(self.find, given), np.int32, len(given))
+        hashes, nodes = self._index
+        position = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
+        found = nodes[position]
+        if self._action_names(found) == given:
+            return found
+        # Some name is unknown, is an inner node's, or shares its hash with another: look one by one.
+        return np.fromiter(map(self.find, given), np.int32, len(given))
+
+    def _action_names(self, nodes: Nodes) -> list[object]:
+        rank = np.minimum(np.searchsorted(self._leaves, nodes), len(self._leaves) - 1)
+        if not np.array_equal(self._leaves[rank], nodes):
+            return []
+        return cast(list[object], self.actions[rank].tolist())
+
+    def suggestion(self, name: object) -> str:
+        total = len(self.inner) + len(self.actions)
+        if isinstance(name, str) and total <= _SUGGEST_UP_TO:
+            every = [str(n) for n in itertools.chain(self.inner.tolist(), self.actions.tolist())]
+            close = difflib.get_close_matches(name, every, n=1)
+            if close:
+                return f"did you mean {close[0]!r}?"
+        return "tree.actions lists the actions"
+
+    def duplicate(self) -> tuple[Hashable, int] | None:
+        """A name that more than one node has, with how many have it; None if there is none."""
+        hashes, nodes = self._index
+        twins = np.flatnonzero(hashes[1:] == hashes[:-1])
+        if not len(twins):
+            return None
+        seen: dict[Hashable, int] = {}
+        for position in np.union1d(twins, twins + 1):
+            name = self.name(int(nodes[position]))
+            seen[name] = seen.get(name, 0) + 1
+        name, times = max(seen.items(), key=lambda item: item[1])
+        return (name, times) if times > 1 else None
+
+
+class ActionNames(Sequence[Hashable]):
+    """The actions' names in the order of `tree.leaves`: reads like a list, stored as an array.
+
+    >>> import bough
+    >>> actions = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]).actions
+    >>> actions[0], len(actions), "coffee" in actions
+    ('coffee', 3, True)
+    >>> actions == ["coffee", "tea/green", "tea/black"]
+    True
+    """
+
+    def __init__(self, column: Names, find: Any) -> None:
+        self._column = column
+        self._find = find
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, index: Any) -> Any:
+        """One name for an integer; an array of names for a slice or an index array."""
+        chosen = self._column[index]
+        return chosen if isinstance(chosen, np.ndarray) else plain(chosen)
+
+    def __contains__(self, name: object) -> bool:
+        return bool(self._find(name) >= 0)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (ActionNames, list, tuple, np.ndarray)):
+            return len(self) == len(other) and list(self) == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Names:
+        return np.array(self._column, dtype=dtype, copy=copy)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(plain(name)) for name in self._column[:5])
+        more = f", ... {len(self) - 5:,} more" if len(self) > 5 else ""
+        return f"ActionNames([{shown}{more}])"
+
+
+def plain(value: Any) -> Hashable:
+    """The Python value behind a numpy scalar."""
+    return cast(Hashable, value.item() if isinstance(value, np.generic) else value)
+
+
+def as_column(names: Iterable[object]) -> Names:
+    """The names as one array: int64 or variable-width strings where they are all of that kind."""
+    if isinstance(names, np.ndarray) and names.dtype.kind in "iu":
+        return names.astype(np.int64)
+    values: list[Any] = names.tolist() if isinstance(names, np.ndarray) else [plain(n) for n in names]
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        return np.array(values, dtype=np.dtypes.StringDType())
+    if kinds == {int} and all(-(2**63) <= n < 2**63 for n in values):
+        return np.array(values, dtype=np.int64)
+    for value in values:
+        if value is None or value != value:
+            raise ValueError(f"{value!r} cannot be a node's name; give every node a name")
+        try:
+            hash(value)
+        except TypeError:
+            raise ValueError(
+                f"{value!r} cannot be a node's name: it is not hashable; use a string, an integer or a tuple"
+            ) from None
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _hashes(column: Names) -> Integers:
+    """Python's own hash of every name, so that 3, numpy's 3 and 3.0 find the same node."""
+    if column.dtype == np.int64 and (
+        not len(column) or max(-int(column.min()), int(column.max())) <= _LARGEST_SELF_HASH
+    ):
+        return np.where(column == -1, -2, column)
+    return _hash_each(column.tolist() if column.dtype.kind in "iufUSO" else column, len(column))
+
+
+def _hash_each(values: Iterable[object], count: int) -> Integers:
+    return np.fromiter(map(hash, values), np.int64, count)

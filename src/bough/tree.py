@@ -1,0 +1,431 @@
+"""Tree: which node hangs below which, and what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
+
+from bough import sources
+from bough.arrays import Integers, Names, Nodes
+from bough.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
+
+_MOST_NODES = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree:
+    """A rooted tree whose leaves are the actions, as a few integers a node.
+
+    Nodes are numbered breadth first with siblings side by side, so node 0 is the root, a parent's number is
+    below its children's, and the children of node i are the numbers from `child_start[i]` up to
+    `child_start[i + 1]`. Build one with `from_paths`, `from_parents`, `from_nested`, `from_frame`,
+    `from_networkx`, `from_linkage` or `balanced`.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_paths(["home/kitchen/kettle", "home/kitchen/toaster", "home/garden/spade"])
+    >>> tree
+    Tree(n_nodes=7, n_actions=3, height=3)
+    >>> tree.show()
+    ''
+    └── home
+        ├── home/kitchen
+        │   ├── home/kitchen/kettle
+        │   └── home/kitchen/toaster
+        └── home/garden
+            └── home/garden/spade
+    """
+
+    parent: Nodes
+    """(V,) the parent of each node; -1 for the root."""
+    child_start: Nodes
+    """(V + 1,) where each node's children begin."""
+    node_names: NodeNames
+
+    # -- builders ------------------------------------------------------------------------------
+
+    @classmethod
+    def from_paths(cls, paths: Iterable[str], sep: str = "/") -> Tree:
+        """The tree of paths such as ``"home/kitchen/kettle"``, below one root named ``""``.
+
+        An action is named by its whole path, an inner node by the path to it.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+        >>> tree.path("tea/green")
+        ['', 'tea', 'tea/green']
+        """
+        return cls._from_outline(sources.paths_outline(paths, sep))
+
+    @classmethod
+    def from_parents(cls, parents: Sequence[int] | Nodes, names: Sequence[Hashable] | None = None) -> Tree:
+        """The tree in which node i's parent is `parents[i]`, -1 for the root; nodes in any order.
+
+        Without `names` a node is named by its position in `parents`.
+
+        >>> import bough
+        >>> bough.Tree.from_parents([2, 2, -1], names=["kettle", "toaster", "kitchen"]).path("kettle")
+        ['kitchen', 'kettle']
+        """
+        given = np.asarray(parents)
+        if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
+            raise ValueError(f"parents has shape {given.shape} and type {given.dtype}; give a list of integers")
+        if names is not None and len(names) != len(given):
+            raise ValueError(f"{len(names)} names for {len(given)} nodes; give one a node")
+        return cls._from_outline(sources.Outline(given.astype(np.int64), names))
+
+    @classmethod
+    def from_nested(cls, nested: Any, sep: str = "/") -> Tree:
+        """The tree of nested mappings; a list holds actions, and so does a key whose value is None.
+
+        An action is named by its own key, an inner node by the keys down to it joined with `sep`.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"home": {"kitchen": ["kettle", "toaster"], "garden": ["spade"]}})
+        >>> tree.path("kettle")
+        ['', 'home', 'home/kitchen', 'kettle']
+        """
+        return cls._from_outline(sources.nested_outline(nested, sep))
+
+    @classmethod
+    def from_frame(cls, frame: Any, columns: Sequence[str], sep: str = "/") -> Tree:
+        """The tree of a frame with one row an action and one column a level, coarsest first.
+
+        The frame is anything eager that narwhals reads: pandas, polars, pyarrow. An action is named by its value in
+        the last column, an inner node by the values down to it joined with `sep`.
+
+        >>> import bough, polars
+        >>> frame = polars.DataFrame({"kind": ["tea", "tea", "coffee"], "product": [101, 102, 201]})
+        >>> bough.Tree.from_frame(frame, ["kind", "product"]).path(102)
+        ['', 'tea', 102]
+        """
+        return cls._from_outline(sources.frame_outline(frame, columns, sep))
+
+    @classmethod
+    def from_networkx(cls, graph: Any, root: Hashable | None = None) -> Tree:
+        """The tree of a networkx graph: directed from parent to child, or undirected with `root` named.
+
+        >>> import bough, networkx
+        >>> graph = networkx.DiGraph([("tea", "green"), ("tea", "black")])
+        >>> bough.Tree.from_networkx(graph).path("black")
+        ['tea', 'black']
+        """
+        return cls._from_outline(sources.graph_outline(graph, root))
+
+    @classmethod
+    def from_linkage(cls, linkage: Any, names: Sequence[Hashable] | None = None) -> Tree:
+        """The tree of a scipy linkage, for a hierarchy that is a clustering of embeddings.
+
+        `names` are those of the clustered items; without them an item is named by its row. A cluster is then
+        called ``"cluster 5"``, or without names 5, by scipy's number for it.
+
+        >>> import bough, numpy, scipy.cluster.hierarchy
+        >>> Z = scipy.cluster.hierarchy.linkage(numpy.array([[0.0], [0.1], [5.0]]))
+        >>> bough.Tree.from_linkage(Z, ["kettle", "toaster", "spade"]).path("kettle")
+        ['cluster 4', 'cluster 3', 'kettle']
+        """
+        return cls._from_outline(sources.linkage_outline(linkage, names))
+
+    @classmethod
+    def balanced(cls, branching: int, height: int) -> Tree:
+        """The tree in which every inner node has `branching` children and every leaf has depth `height`.
+
+        >>> import bough
+        >>> bough.Tree.balanced(branching=10, height=3)
+        Tree(n_nodes=1111, n_actions=1000, height=3)
+        """
+        for what, value, least in (("branching", branching, 1), ("height", height, 0)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise ValueError(f"{what} is {value!r}; give a whole number of at least {least}")
+        n = height + 1 if branching == 1 else (branching ** (height + 1) - 1) // (branching - 1)
+        _check_size(n)
+        number = np.arange(n + 1, dtype=np.int64)
+        child_start = np.minimum(number * branching + 1, n).astype(np.int32)
+        parent = ((number[:n] - 1) // branching).astype(np.int32)
+        return cls._frozen(parent, child_start, NumberedNames(n))
+
+    @classmethod
+    def _from_outline(cls, outline: sources.Outline) -> Tree:
+        parents, names = outline.parents, outline.names
+        order = _breadth_first(parents, names)
+        if order is None:
+            parent = parents.astype(np.int32)
+        else:
+            position = np.empty(len(order), dtype=np.int32)
+            position[order] = np.arange(len(order), dtype=np.int32)
+            parent = np.where(parents[order] < 0, -1, position[parents[order]]).astype(np.int32)
+        n_children = np.bincount(parent[1:], minlength=len(parent))
+        child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
+        if names is None and order is None:
+            return cls._frozen(parent, child_start, NumberedNames(len(parent)))
+        leaves = np.flatnonzero(n_children == 0).astype(np.int32)
+        inner = np.flatnonzero(n_children).astype(np.int32)
+
+        def column(nodes: Nodes) -> Names:
+            given = nodes if order is None else order[nodes]
+            return as_column(given if names is None else [names[i] for i in given.tolist()])
+
+        stored = StoredNames(inner, leaves, column(inner), column(leaves))
+        twice = stored.duplicate()
+        if twice is not None:
+            raise ValueError(
+                f"the name {twice[0]!r} is given to {twice[1]} nodes; names are unique over all nodes of a tree "
+                "(name the actions by their whole path, or drop repeated rows)"
+            )
+        return cls._frozen(parent, child_start, stored)
+
+    @classmethod
+    def _frozen(cls, parent: Nodes, child_start: Nodes, names: NodeNames) -> Tree:
+        for array in (parent, child_start):
+            array.setflags(write=False)
+        return cls(parent, child_start, names)
+
+    def star(self) -> Tree:
+        """The same actions directly below the root; the tree itself if they already are.
+
+        >>> import bough
+        >>> bough.Tree.balanced(branching=2, height=3).star()
+        Tree(n_nodes=9, n_actions=8, height=1)
+        """
+        if self.height <= 1:
+            return self
+        n = self.n_actions + 1
+        parent = np.zeros(n, dtype=np.int32)
+        parent[0] = -1
+        child_start = np.full(n + 1, n, dtype=np.int32)
+        child_start[0] = 1
+        leaves = np.arange(1, n, dtype=np.int32)
+        root = as_column([self.name(0)])
+        names = StoredNames(np.zeros(1, dtype=np.int32), leaves, root, self.actions._column)
+        return self._frozen(parent, child_start, names)
+
+    # -- size and shape ------------------------------------------------------------------------
+
+    @property
+    def n_nodes(self) -> int:
+        """How many nodes there are, inner ones and actions."""
+        return len(self.parent)
+
+    @property
+    def n_actions(self) -> int:
+        """How many leaves there are."""
+        return len(self.leaves)
+
+    @property
+    def height(self) -> int:
+        """The length of the longest path from the root to a leaf."""
+        return len(self.level_start) - 2
+
+    @cached_property
+    def level_start(self) -> Nodes:
+        """Where each depth begins among the node numbers, and, last, the number of nodes."""
+        start, end = 0, 1
+        starts = [start]
+        while start < end:
+            start, end = end, int(self.child_start[end])
+            starts.append(start)
+        return _read_only(np.array(starts, dtype=np.int32))
+
+    @cached_property
+    def depth(self) -> Nodes:
+        """(V,) the distance of each node from the root."""
+        sizes = np.diff(self.level_start)
+        return _read_only(np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
+
+    @cached_property
+    def node_height(self) -> Nodes:
+        """(V,) the longest path from each node down to a leaf; 0 for the actions."""
+        heights = np.zeros(self.n_nodes, dtype=np.int32)
+        for start, end in self._levels_upward():
+            first = self.child_start[start : end + 1]
+            inner = np.flatnonzero(first[1:] > first[:-1])
+            if len(inner):
+                below = heights[first[0] : first[-1]]
+                heights[start + inner] = 1 + np.maximum.reduceat(below, first[inner] - first[0])
+        return _read_only(heights)
+
+    def _levels_upward(self) -> Iterator[tuple[int, int]]:
+        starts = self.level_start.tolist()
+        return zip(starts[-2::-1], starts[:0:-1], strict=True)
+
+    @cached_property
+    def leaves(self) -> Nodes:
+        """(K,) the node numbers of the actions, ascending."""
+        return _read_only(np.flatnonzero(self.child_start[1:] == self.child_start[:-1]).astype(np.int32))
+
+    # -- names ---------------------------------------------------------------------------------
+
+    @cached_property
+    def actions(self) -> ActionNames:
+        """The names of the actions, in the order of `leaves`."""
+        stored = self.node_names
+        column = stored.actions if isinstance(stored, StoredNames) else self.leaves
+
+        def find(name: object) -> int:
+            node = stored.find(name)
+            return node if node >= 0 and self.is_action(node) else -1
+
+        return ActionNames(column, find)
+
+    def name(self, node: int) -> Hashable:
+        """The name of a node, given its number."""
+        return self.node_names.name(self._checked(node))
+
+    def index(self, name: object) -> int:
+        """The number of the node of that name.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_paths(["tea/green", "tea/black"])
+        >>> tree.index("tea"), tree.index("tea/black")
+        (1, 3)
+        """
+        node = self.node_names.find(name)
+        if node < 0:
+            raise UnknownNameError(f"unknown name {name!r}; {self.node_names.suggestion(name)}")
+        return node
+
+    def path(self, name: object) -> list[Hashable]:
+        """The names from the root down to that node."""
+        node = self.index(name)
+        nodes = []
+        while node >= 0:
+            nodes.append(node)
+            node = int(self.parent[node])
+        return [self.node_names.name(node) for node in reversed(nodes)]
+
+    def children(self, node: int) -> Nodes:
+        """The numbers of a node's children."""
+        node = self._checked(node)
+        return np.arange(self.child_start[node], self.child_start[node + 1], dtype=np.int32)
+
+    def is_action(self, node: int) -> bool:
+        """Whether a node, given its number, is a leaf."""
+        return bool(self.child_start[node] == self.child_start[node + 1])
+
+    def action_node(self, name: object) -> int:
+        """The node number of an action, given its name; a `KeyError` where it is not an action.
+
+        >>> import bough
+        >>> bough.Tree.from_paths(["tea/green", "tea/black"]).action_node("tea/black")
+        3
+        """
+        node = self.node_names.find(name)
+        if node < 0:
+            raise UnknownNameError(f"unknown action {name!r}; {self.node_names.suggestion(name)}")
+        if not self.is_action(node):
+            below = self.node_names.name(int(self.child_start[node]))
+            raise UnknownNameError(f"{name!r} is not an action but an inner node; below it is {below!r}")
+        return node
+
+    def action_nodes(self, names: Sequence[object] | Names) -> Nodes:
+        """The node numbers of many actions, given their names."""
+        if isinstance(names, str) or not hasattr(names, "__len__"):
+            raise ValueError(f"{names!r} is one name; give a list of action names")
+        if not isinstance(names, (np.ndarray, list)):
+            names = list(names)
+        nodes = self.node_names.find_all(names)
+        known = nodes >= 0
+        known[known] = self.child_start[nodes[known]] == self.child_start[nodes[known] + 1]
+        if not known.all():
+            self.action_node(plain(names[int(np.flatnonzero(~known)[0])]))
+        return nodes
+
+    def _checked(self, node: int) -> int:
+        if isinstance(node, bool) or not isinstance(node, (int, np.integer)) or not 0 <= node < self.n_nodes:
+            raise ValueError(
+                f"{node!r} is not a node number; they go from 0 to {self.n_nodes - 1} (tree.index gives a name's)"
+            )
+        return int(node)
+
+    # -- printing ------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"Tree(n_nodes={self.n_nodes}, n_actions={self.n_actions}, height={self.height})"
+
+    def show(self, max_depth: int = 3, max_children: int = 5) -> None:
+        """Print the tree down to `max_depth`, with at most `max_children` of each node's children.
+
+        >>> import bough
+        >>> bough.Tree.balanced(branching=100, height=3).show(max_depth=1, max_children=2)
+        0
+        ├── 1 (10,100 nodes below)
+        ├── 2 (10,100 nodes below)
+        └── ... 98 more
+        """
+        print("\n".join(self._lines(0, "", max_depth, max_children)))
+
+    def _lines(self, node: int, indent: str, depth_left: int, max_children: int) -> Iterator[str]:
+        children = self.children(node).tolist()
+        label = repr(self.name(node)) if self.name(node) == "" else str(self.name(node))
+        if not depth_left and children:
+            yield f"{label} ({self._n_below(node):,} nodes below)"
+            return
+        yield label
+        shown = children if len(children) <= max_children else children[:max_children]
+        for child in shown:
+            last = child == children[-1]
+            branch, below = ("└── ", "    ") if last else ("├── ", "│   ")
+            lines = self._lines(child, indent + below, depth_left - 1, max_children)
+            yield indent + branch + next(lines)
+            yield from lines
+        if len(shown) < len(children):
+            yield f"{indent}└── ... {len(children) - len(shown):,} more"
+
+    def _n_below(self, node: int) -> int:
+        start, end, total = node, node + 1, 0
+        while start < end:
+            start, end = int(self.child_start[start]), int(self.child_start[end])
+            total += end - start
+        return total
+
+
+def _breadth_first(parents: Integers, names: Sequence[Hashable] | None) -> Integers | None:
+    """The order in which breadth-first search meets the nodes; None if it is the given one."""
+    n = len(parents)
+    if not n:
+        raise ValueError("the tree has no nodes; it needs at least one action")
+    _check_size(n)
+
+    def called(position: int) -> str:
+        return f"node {position}" if names is None else repr(names[position])
+
+    outside = np.flatnonzero((parents < -1) | (parents >= n))
+    if len(outside):
+        raise ValueError(
+            f"the parent of {called(outside[0])} is {parents[outside[0]]}; parents are -1 for the root "
+            f"or a position from 0 to {n - 1}"
+        )
+    roots = np.flatnonzero(parents == -1)
+    if len(roots) > 1:
+        raise ValueError(
+            f"the tree has {len(roots)} roots, {called(roots[0])} and {called(roots[1])} among them; "
+            "put one node above them"
+        )
+    if len(roots) and roots[0] == 0 and (np.diff(parents) >= 0).all() and (parents < np.arange(n)).all():
+        return None
+    below = np.flatnonzero(parents >= 0)
+    graph = csr_array((np.ones(len(below), dtype=np.int8), (parents[below], below)), shape=(n, n))
+    order: Integers = (
+        breadth_first_order(graph, roots[0], return_predecessors=False).astype(np.int64)
+        if len(roots)
+        else np.empty(0, dtype=np.int64)
+    )
+    if len(order) < n:
+        astray = np.setdiff1d(np.arange(n), order)[0]
+        raise ValueError(f"the tree has a cycle: going up from {called(astray)} never ends at a root")
+    return order
+
+
+def _check_size(n_nodes: int) -> None:
+    if n_nodes > _MOST_NODES:
+        raise ValueError(f"the tree has {n_nodes:,} nodes; at most {_MOST_NODES:,} are supported")
+
+
+def _read_only(array: Nodes) -> Nodes:
+    array.setflags(write=False)
+    return array
