@@ -1,0 +1,201 @@
+"""How the user says which covariance a node has: one for all, by depth, by height, by node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from bough.arrays import Floats, Nodes
+from bough.tree import Tree
+
+_ROUNDING = 1e-10  # how far from symmetric and semi-definite rounding may have brought a matrix
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceRule:
+    """Which covariance a node has; made by `by_depth`, `by_height` or `by_node`."""
+
+    kind: Literal["depth", "height", "node"]
+    values: Any
+    default: Any = None
+
+
+def by_depth(values: Sequence[Any] | Floats) -> CovarianceRule:
+    """One covariance (a number or a matrix) for each depth, the root's first.
+
+    >>> import bough
+    >>> tree = bough.Tree.balanced(branching=2, height=2)
+    >>> model = bough.GaussianModel(tree, covariance=bough.by_depth([4.0, 2.0, 1.0]))
+    >>> model.marginal_covariance
+    array([4., 6., 6., 7., 7., 7., 7.])
+    """
+    return CovarianceRule("depth", values)
+
+
+def by_height(values: Sequence[Any] | Floats) -> CovarianceRule:
+    """One covariance (a number or a matrix) for each height, the leaves' first.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+    >>> model = bough.GaussianModel(tree, covariance=bough.by_height([1.0, 2.0, 4.0]))
+    >>> model.marginal_covariance
+    array([4., 6., 5., 7., 7.])
+    """
+    return CovarianceRule("height", values)
+
+
+def by_node(values: Mapping[Any, Any] | Sequence[Any] | Floats, default: Any = None) -> CovarianceRule:
+    """A covariance of its own for each node: a mapping from names, or an array in node order.
+
+    A mapping may leave nodes out where `default` says what the rest have.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+    >>> model = bough.GaussianModel(tree, covariance=bough.by_node({"coffee": 9.0}, default=1.0))
+    >>> model.marginal_covariance
+    array([ 1.,  2., 10.,  3.,  3.])
+    """
+    if default is not None and not isinstance(values, Mapping):
+        raise ValueError("default goes with a mapping; an array has a covariance for every node already")
+    return CovarianceRule("node", values, default)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCovariances:
+    """Covariances stored by class: node i has `table[of_node[i]]`."""
+
+    kind: Literal["depth", "height", "node"]
+    of_node: Nodes  # (V,)
+    table: Floats  # (n_classes,) or (n_classes, d, d)
+
+
+def resolve(rule: Any, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
+    """The covariances that `rule` gives to the nodes of `tree`, checked."""
+    if isinstance(rule, ClassCovariances):  # made by bough itself, and so checked already
+        return rule
+    if not isinstance(rule, CovarianceRule):
+        shared = _checked([rule], ["covariance"], dim, scalar)
+        return ClassCovariances("depth", tree.depth, np.repeat(shared, tree.height + 1, axis=0))
+    if rule.kind == "node":
+        return _resolve_nodes(rule, tree, dim, scalar)
+    values = _as_list(rule.values, f"by_{rule.kind}")
+    if len(values) != tree.height + 1:
+        raise ValueError(
+            f"by_{rule.kind} has {len(values)} covariances; the tree has height {tree.height}, "
+            f"so give {tree.height + 1}"
+        )
+    table = _checked(values, [f"covariance at {rule.kind} {i}" for i in range(len(values))], dim, scalar)
+    return ClassCovariances(rule.kind, tree.depth if rule.kind == "depth" else tree.node_height, table)
+
+
+def _resolve_nodes(rule: CovarianceRule, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
+    if not isinstance(rule.values, Mapping):
+        given = _as_list(rule.values, "by_node")
+        if len(given) != tree.n_nodes:
+            raise ValueError(f"by_node has {len(given)} covariances; the tree has {tree.n_nodes} nodes")
+        table = _checked(given, None, dim, scalar)
+        return ClassCovariances("node", np.arange(tree.n_nodes, dtype=np.int32), table)
+    names = list(rule.values)
+    values = [rule.values[name] for name in names]
+    of_node = np.full(tree.n_nodes, len(names), dtype=np.int32)
+    of_node[[tree.index(name) for name in names]] = np.arange(len(names), dtype=np.int32)
+    left_out = np.flatnonzero(of_node == len(names))
+    if rule.default is not None:
+        names.append("default")
+        values.append(rule.default)
+    elif len(left_out):
+        raise ValueError(
+            f"by_node leaves out {len(left_out)} of {tree.n_nodes} nodes, {tree.name(int(left_out[0]))!r} among them; "
+            "name them all or give default="
+        )
+    table = _checked(values, [f"covariance of {name!r}" for name in names], dim, scalar)
+    return ClassCovariances("node", of_node, table)
+
+
+def _as_list(values: Any, what: str) -> Any:
+    if np.ndim(values) == 0 if isinstance(values, (int, float, np.ndarray)) else not hasattr(values, "__len__"):
+        raise ValueError(f"{what} was given {values!r}; give a list of covariances")
+    return values
+
+
+def _checked(values: Any, labels: list[str] | None, dim: int, scalar: bool) -> Floats:
+    """(n,) variances or (n, d, d) covariances, each finite, symmetric and positive semi-definite."""
+
+    def label(i: int) -> str:
+        return labels[i] if labels is not None else f"covariance of node {i}"
+
+    table = _stacked(values, label, dim, scalar)
+    sound = np.isfinite(table).all(axis=tuple(range(1, table.ndim)))
+    if not sound.all():
+        i = int(np.flatnonzero(~sound)[0])
+        raise ValueError(f"the {label(i)} is {_short(table[i])}; covariances are finite")
+    if scalar:
+        if (table < 0).any():
+            i = int(np.flatnonzero(table < 0)[0])
+            raise ValueError(f"the {label(i)} is {table[i]}; a variance is zero or positive")
+        return table
+    size = np.abs(table).max(axis=(1, 2))
+    lopsided = np.abs(table - table.transpose(0, 2, 1)).max(axis=(1, 2)) > _ROUNDING * size
+    if lopsided.any():
+        i = int(np.flatnonzero(lopsided)[0])
+        raise ValueError(f"the {label(i)} is not symmetric: {_short(table[i])}")
+    table = (table + table.transpose(0, 2, 1)) / 2
+    smallest = np.linalg.eigvalsh(table)[:, 0]
+    if (smallest < -_ROUNDING * size).any():
+        i = int(np.flatnonzero(smallest < -_ROUNDING * size)[0])
+        raise ValueError(
+            f"the {label(i)} is not positive semi-definite, its smallest eigenvalue is {smallest[i]:.3g}: "
+            f"{_short(table[i])}"
+        )
+    return table
+
+
+def _stacked(values: Any, label: Any, dim: int, scalar: bool) -> Floats:
+    try:
+        plain = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        plain = np.empty(0)  # ragged, such as numbers beside matrices: taken one by one
+    if plain.shape == (len(values),):
+        return plain.copy() if scalar else plain[:, None, None] * np.eye(dim)
+    if not scalar and plain.shape == (len(values), dim, dim):
+        return plain.copy()
+    rows = []
+    for i, value in enumerate(values):
+        try:
+            one = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"the {label(i)} is {value!r}; give a number or a matrix") from None
+        if one.ndim == 0 and not scalar:
+            one = one * np.eye(dim)
+        if one.shape != (() if scalar else (dim, dim)):
+            wanted = "a number, as the mean is one" if scalar else f"a number or a {dim} x {dim} matrix, as the mean"
+            raise ValueError(f"the {label(i)} has shape {one.shape}; give {wanted}")
+        rows.append(one)
+    return np.array(rows)
+
+
+def _short(value: Floats) -> str:
+    return np.array2string(value, threshold=16, precision=4).replace("\n", "")
+
+
+def factors(table: Floats) -> Floats:
+    """L with L L' = Sigma for each covariance: the standard deviation, or (d, d) where d > 1."""
+    if table.ndim == 1:
+        return np.sqrt(table)
+    try:
+        return np.asarray(np.linalg.cholesky(table), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.array([_factor(covariance) for covariance in table])
+
+
+def _factor(covariance: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        noise = len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+        # Directions without variance must get exactly none, not the root of a rounding error.
+        return np.asarray(vectors * np.sqrt(np.where(values > noise, values, 0.0)))
