@@ -1,0 +1,147 @@
+"""The same posterior by plain linear algebra on all nodes at once: short, obvious, O((V d)^3).
+
+Every parameter is a sum of standard normals, one for each node on its path, scaled by that node's prior. So all
+rewards are one least-squares problem with a unit ridge, solved by one QR factorisation. For small trees, and as the
+oracle that the tests compare the fast engine with.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bough.arrays import Floats
+from bough.model import GaussianModel
+
+
+class DensePosterior:
+    """The joint posterior of all nodes of a small tree.
+
+    >>> import bough
+    >>> from bough.inference.dense import DensePosterior
+    >>> model = bough.GaussianModel(bough.Tree.balanced(branching=2, height=1))
+    >>> dense = DensePosterior(model)
+    >>> dense.update([1, 2, 2], [1.0, 0.0, 0.5])
+    >>> dense.mean.round(3)
+    array([0.308, 0.654, 0.269])
+    """
+
+    def __init__(self, model: GaussianModel) -> None:
+        tree, d = model.tree, model.dim
+        self.model = model
+        self._leaves: list[int] = []
+        self._rewards: list[float] = []
+        self._contexts: list[Floats] = []
+        factor = model.class_factors[model.classes.of_node].reshape(tree.n_nodes, d, d)
+        # parameter = mean + prior_root @ standard normals: a node repeats its parent's rows and adds its own block.
+        self.prior_root = np.zeros((tree.n_nodes, d, tree.n_nodes, d))
+        for node in range(tree.n_nodes):
+            if node:
+                self.prior_root[node] = self.prior_root[tree.parent[node]]
+            self.prior_root[node, :, node, :] = factor[node]
+
+    def update(self, actions: Any, rewards: Any, contexts: Any = None) -> None:
+        """Add observations, given as lists."""
+        self._leaves += self.model.tree.action_nodes(list(actions)).tolist()
+        self._rewards += [float(reward) for reward in rewards]
+        rows = np.ones((len(rewards), 1)) if contexts is None else np.asarray(contexts, dtype=float)
+        self._contexts += list(rows)
+
+    def _system(self) -> tuple[Floats, Floats]:
+        """The design on the standard normals and the rewards, both in units of the noise."""
+        n, (n_nodes, d) = len(self._leaves), self.prior_root.shape[:2]
+        contexts = np.array(self._contexts).reshape(n, d)
+        design = np.einsum("nd,ndve->nve", contexts, self.prior_root[self._leaves]).reshape(n, n_nodes * d)
+        mean = np.broadcast_to(np.atleast_1d(self.model.mean), d)
+        deviation = math.sqrt(self.model.noise_variance)
+        return design / deviation, (np.array(self._rewards) - contexts @ mean) / deviation
+
+    def _solved(self) -> tuple[Floats, Floats, Floats]:
+        """The triangle R with R'R the precision of the normals, R times their mean, and what is left over."""
+        design, target = self._system()
+        size = design.shape[1]
+        stacked = np.zeros((len(design) + size, size + 1))
+        stacked[: len(design), :size] = design
+        stacked[: len(design), size] = target
+        stacked[len(design) :, :size] = np.eye(size)
+        triangle: Floats = np.linalg.qr(stacked)[1]
+        return triangle[:size, :size], triangle[:size, size], triangle[size:, size]
+
+    @property
+    def joint_root(self) -> Floats:
+        """(V d, V d) a root of the joint covariance: `joint_root @ joint_root.T`."""
+        triangle = self._solved()[0]
+        size = len(triangle)
+        return np.asarray(np.linalg.solve(triangle.T, self.prior_root.reshape(size, size).T).T)
+
+    @property
+    def joint_covariance(self) -> Floats:
+        """(V d, V d) the covariance of all parameters together."""
+        root = self.joint_root
+        return root @ root.T
+
+    @property
+    def mean(self) -> Floats:
+        """(V,) or (V, d) the posterior means."""
+        triangle, projected, _ = self._solved()
+        shift = self.prior_root.reshape(len(triangle), -1) @ np.linalg.solve(triangle, projected)
+        return np.asarray(self.model.mean + self._shaped(shift))
+
+    @property
+    def covariance(self) -> Floats:
+        """(V,) or (V, d, d) the posterior covariance of each node by itself."""
+        n_nodes, d = self.prior_root.shape[:2]
+        root = self.joint_root.reshape(n_nodes, d, -1)
+        blocks = root @ root.transpose(0, 2, 1)
+        return blocks[:, 0, 0] if self.model.is_scalar else blocks
+
+    def conditional(self, node: int) -> tuple[Any, Any, Any]:
+        """(gain, offset, covariance) of a node given its parent: only data below the node matter then.
+
+        Given the parent's value p, a reward below is x' p plus what the normals below the node add: least squares
+        on those alone, and linear in p.
+        """
+        d = self.model.dim
+        below = self._below(node)
+        kept = [i for i, leaf in enumerate(self._leaves) if leaf in below]
+        contexts = np.array(self._contexts).reshape(-1, d)[kept]
+        rewards = np.array(self._rewards)[kept]
+        columns = np.array(sorted(below), dtype=np.int64)
+        nodes = [self._leaves[i] for i in kept]
+        reach = self.prior_root[nodes][:, :, columns].reshape(len(kept), d, -1)
+        deviation = math.sqrt(self.model.noise_variance)
+        design = np.einsum("nd,nde->ne", contexts, reach) / deviation
+        stacked = np.vstack([design, np.eye(design.shape[1])])
+        orthogonal, triangle = np.linalg.qr(stacked)
+        own = self.prior_root[node][:, columns].reshape(d, -1)
+        root = np.linalg.solve(triangle.T, own.T).T  # (d, size)
+        to_mean = root @ orthogonal[: len(kept)].T  # (d, n): from rewards to the node's shift
+        gain = np.eye(d) - to_mean @ (contexts / deviation)
+        offset = to_mean @ (rewards / deviation)
+        if self.model.is_scalar:
+            return float(gain[0, 0]), float(offset[0]), float((root @ root.T)[0, 0])
+        return gain, offset, root @ root.T
+
+    def _below(self, node: int) -> set[int]:
+        pending, found = [node], set()
+        while pending:
+            one = pending.pop()
+            found.add(one)
+            pending += self.model.tree.children(one).tolist()
+        return found
+
+    def log_evidence(self) -> float:
+        """The log density of all rewards."""
+        triangle, _, left_over = self._solved()
+        log_det = 2.0 * np.log(np.abs(np.diag(triangle))).sum()
+        constant = len(self._rewards) * math.log(2.0 * math.pi * self.model.noise_variance)
+        return float(-0.5 * (constant + log_det + left_over @ left_over))
+
+    def transform(self, normals: Floats) -> Floats:
+        """A joint sample of all nodes from (V d,) standard normals."""
+        return self.mean + self._shaped(self.joint_root @ normals.ravel())
+
+    def _shaped(self, flat: Floats) -> Floats:
+        return flat if self.model.is_scalar else flat.reshape(-1, self.model.dim)

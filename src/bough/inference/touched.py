@@ -1,0 +1,184 @@
+"""Touched: the nodes that have an observation below them, each with a slot of its own.
+
+Everything that the engine keeps is kept by slot. A path is touched root first, so a parent's slot is always
+below its children's: ascending slots go leafward, descending slots go rootward. A node's slot is found in an
+open-addressing hash table of slots, so memory follows the touched nodes and not the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bough.arrays import Integers, Nodes
+from bough.inference.jit import kernel
+from bough.tree import Tree
+
+_SPREAD = 2654435761  # Knuth's multiplier; node * _SPREAD stays below 2**63
+
+
+class Touched:
+    """Slots of the touched nodes: which node each holds, its parent's slot, its covariance class."""
+
+    def __init__(self, tree: Tree, class_of_node: Nodes) -> None:
+        self._tree = tree
+        self._class_of_node = class_of_node
+        self.count = 0
+        self._node = np.empty(16, dtype=np.int32)
+        self._parent = np.empty(16, dtype=np.int32)
+        self._class = np.empty(16, dtype=np.int32)
+        self._table = np.zeros(64, dtype=np.int32)  # slot + 1, or 0 where empty
+        self._by_node: Nodes | None = None
+
+    @property
+    def node(self) -> Nodes:
+        """(T,) the node in each slot."""
+        return self._node[: self.count]
+
+    @property
+    def parent(self) -> Nodes:
+        """(T,) the slot of each slot's parent; -1 for the root's."""
+        return self._parent[: self.count]
+
+    @property
+    def class_(self) -> Nodes:
+        """(T,) the covariance class of each slot's node."""
+        return self._class[: self.count]
+
+    @property
+    def by_node(self) -> Nodes:
+        """(T,) the slots in the order of their node numbers."""
+        if self._by_node is None:
+            self._by_node = np.argsort(self.node).astype(np.int32)
+        return self._by_node
+
+    def slots(self, nodes: Nodes) -> Nodes:
+        """The slot of each node; -1 where it is untouched."""
+        found = np.empty(len(nodes), dtype=np.int32)
+        _find_all(nodes, self._node, self._table, found)
+        return found
+
+    def touch(self, leaves: Nodes) -> Nodes:
+        """The slot of each leaf; those that had none get one, and so do their ancestors."""
+        most = min(self._tree.n_nodes, self.count + len(leaves) * (self._tree.height + 1))
+        self._make_room(most)
+        slots = np.empty(len(leaves), dtype=np.int32)
+        path = np.empty(self._tree.height + 1, dtype=np.int32)
+        before = self.count
+        self.count = _touch(
+            leaves, self._tree.parent, self._class_of_node, self._node, self._parent, self._class, self._table,
+            self.count, path, slots,
+        )  # fmt: skip
+        if self.count > before:
+            self._by_node = None
+        return slots
+
+    def add_up(self, counts: Integers) -> Integers:
+        """Turn the counts at each slot into the counts at or below it, in place."""
+        _add_to_parents(self.parent, counts)
+        return counts
+
+    def _make_room(self, most: int) -> None:
+        if most > len(self._node):
+            size = max(most, 2 * len(self._node))
+            self._node = _grown(self._node, size)
+            self._parent = _grown(self._parent, size)
+            self._class = _grown(self._class, size)
+        if 2 * most > len(self._table):
+            self._table = np.zeros(1 << (2 * most - 1).bit_length(), dtype=np.int32)
+            _fill_table(self._node, self.count, self._table)
+
+    def arrays(self) -> dict[str, Any]:
+        """The slots, for a file."""
+        return {"touched": self.node, "touched_parent": self.parent}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take over what `arrays` gave."""
+        self._node = np.array(arrays["touched"], dtype=np.int32)
+        self._parent = np.array(arrays["touched_parent"], dtype=np.int32)
+        self._class = self._class_of_node[self._node]
+        self.count = len(self._node)
+        self._by_node = None
+        self._table = np.zeros(max(64, 1 << (2 * self.count).bit_length()), dtype=np.int32)
+        _fill_table(self._node, self.count, self._table)
+
+
+def _grown(array: Nodes, size: int) -> Nodes:
+    larger = np.empty(size, dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@kernel
+def _place(node: int, slot_node: Nodes, table: Nodes) -> int:
+    """Where in the table a node is, or would go."""
+    mask = len(table) - 1
+    place = ((np.int64(node) * _SPREAD) >> 13) & mask
+    while table[place] != 0 and slot_node[table[place] - 1] != node:
+        place = (place + 1) & mask
+    return int(place)
+
+
+@kernel
+def _find_all(
+    nodes: Nodes,  # (n,)
+    slot_node: Nodes,  # (T,)
+    table: Nodes,  # (a power of two,)
+    found: Nodes,  # (n,)
+) -> None:
+    """Overwrites found: the slot of each node, or -1."""
+    for i in range(len(nodes)):
+        found[i] = table[_place(nodes[i], slot_node, table)] - 1
+
+
+@kernel
+def _fill_table(slot_node: Nodes, count: int, table: Nodes) -> None:
+    """Overwrites table, which comes empty."""
+    for slot in range(count):
+        table[_place(slot_node[slot], slot_node, table)] = slot + 1
+
+
+@kernel
+def _touch(
+    leaves: Nodes,  # (n,)
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    slot_node: Nodes,  # (room,)
+    slot_parent: Nodes,  # (room,)
+    slot_class: Nodes,  # (room,)
+    table: Nodes,  # (a power of two,)
+    count: int,
+    path: Nodes,  # (height + 1,) scratch
+    slots: Nodes,  # (n,)
+) -> int:
+    """Overwrites slots, and writes new nodes into slot_*, table; returns the new count."""
+    for i in range(len(leaves)):
+        node = leaves[i]
+        slot = -1
+        climbed = 0
+        while node >= 0:
+            slot = table[_place(node, slot_node, table)] - 1
+            if slot >= 0:
+                break
+            path[climbed] = node
+            climbed += 1
+            node = tree_parent[node]
+        for step in range(climbed - 1, -1, -1):
+            node = path[step]
+            slot_node[count] = node
+            slot_parent[count] = slot
+            slot_class[count] = class_of_node[node]
+            slot = count
+            count += 1
+            table[_place(node, slot_node, table)] = count
+        slots[i] = slot
+    return count
+
+
+@kernel
+def _add_to_parents(parent: Nodes, counts: Integers) -> None:
+    """Overwrites counts with sums over everything below."""
+    for slot in range(len(counts) - 1, 0, -1):
+        counts[parent[slot]] += counts[slot]

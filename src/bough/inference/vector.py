@@ -1,0 +1,472 @@
+"""The exact posterior where parameters are vectors, in square-root form.
+
+Parameters are kept as deviations from the prior mean. Write a node as theta_i = theta_p + L e, with L L' its prior
+covariance and e standard normal before any observation. Given everything observed below, e still solves a triangular
+system
+
+    C e + E theta_p = f + n,      n standard normal,      C (d, d) upper triangular, E (d, d), f (d,)
+
+and a slot holds those d rows, C = I, E = 0, f = 0 at first, with the root F = L C^-1 of the conditional covariance
+beside them: theta_i | theta_p = theta_p + F (f - E theta_p + n).
+
+An observation is one more row, w' theta = r with unit noise. At a node it reads [L'w | w | r]; d Givens rotations with
+the rows [C | E | f] bring its first part to zero, and what is left, [0 | u | r'], is the row that the parent sees:
+O(d^2) a node, nothing but rotations. What is left of r above the root is the standardised surprise of the observation.
+The precision M = sum w w' is never formed: where v M is, say, 1e10 beside directions never seen, M would cost ten
+digits and its root costs five. docs/mathematics.md derives this from the messages (M, eta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bough.arrays import Flags, Floats, Integers, Nodes
+from bough.inference.jit import kernel
+from bough.inference.touched import Touched
+from bough.model import GaussianModel
+
+
+class VectorEngine:
+    """State and operations of the posterior of a contextual model; everything comes in checked."""
+
+    def __init__(self, model: GaussianModel) -> None:
+        d = model.dim
+        self._tree = model.tree
+        self._mean = np.asarray(model.mean)
+        self._noise = model.noise_variance
+        self._class_of_node = model.classes.of_node
+        self._covariance = model.classes.table  # (n_classes, d, d)
+        # Columns of L, E and F are stored as rows, so that drawing walks memory in order.
+        self._factor = np.ascontiguousarray(model.class_factors.transpose(0, 2, 1))
+        self.touched = Touched(model.tree, model.classes.of_node)
+        self._triangle = np.empty((0, d, d))  # C, by slot
+        self._pull = np.empty((0, d, d))  # E', by slot: how the parent's value pulls
+        self._target = np.empty((0, d))  # f, by slot
+        self._root = np.empty((0, d, d))  # F', by slot, computed again where stale
+        self._stale = np.empty(0, dtype=np.bool_)
+        self._count = np.empty(0, dtype=np.int64)  # observations at a leaf, by slot
+        self._surprise = np.zeros(1)  # the sum of the squared surprises
+
+    def arrays(self) -> dict[str, Any]:
+        """Everything that has been learned, for a file."""
+        n = self.touched.count
+        return {
+            **self.touched.arrays(),
+            "triangle": self._triangle[:n],
+            "pull": self._pull[:n],
+            "target": self._target[:n],
+            "count": self._count[:n],
+            "surprise": self._surprise,
+        }
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take over what `arrays` gave."""
+        self.touched.restore(arrays)
+        names = ("triangle", "pull", "target", "surprise")
+        self._triangle, self._pull, self._target, self._surprise = (np.array(arrays[name]) for name in names)
+        self._count = np.array(arrays["count"], dtype=np.int64)
+        self._root = np.empty_like(self._triangle)
+        self._stale = np.ones(len(self._triangle), dtype=np.bool_)
+
+    # -- observations --------------------------------------------------------------------------
+
+    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats) -> None:
+        """Add rewards of leaves in contexts (n, d)."""
+        before = self.touched.count
+        slots = self.touched.touch(leaves)
+        self._make_room(before)
+        np.add.at(self._count, slots, 1)
+        deviation = math.sqrt(self._noise)
+        rows = contexts / deviation
+        values = (rewards - contexts @ self._mean) / deviation
+        if len(slots) > 1:
+            slots, rows, values = self._fewer_rows(slots, rows, values)
+        _observe_rows(
+            slots, rows, values, self.touched.parent, self.touched.class_, self._factor, self._triangle, self._pull,
+            self._target, self._stale, self._surprise,
+        )  # fmt: skip
+
+    def _fewer_rows(self, slots: Nodes, rows: Floats, values: Floats) -> tuple[Nodes, Floats, Floats]:
+        """The same observations in at most d rows a leaf, so that a path is walked at most d times a leaf."""
+        order = np.argsort(slots, kind="stable")
+        slots, rows, values = slots[order], rows[order], values[order]
+        n, d = rows.shape
+        counts = np.diff(np.flatnonzero(np.concatenate([[True], slots[1:] != slots[:-1], [True]])))
+        total = int(np.minimum(counts, d).sum())
+        if total == n:
+            return slots, rows, values
+        kept_slots, kept = np.empty(total, dtype=np.int32), np.zeros((total, d + 1))
+        _triangulate(slots, np.column_stack([rows, values]), counts, kept_slots, kept, self._surprise)
+        return kept_slots, np.ascontiguousarray(kept[:, :d]), kept[:, d].copy()
+
+    def _make_room(self, before: int) -> None:
+        n = self.touched.count
+        if n > len(self._triangle):
+            # A slot of d = 32 takes 25 kB: grow gently, and in place where the allocator can.
+            size = max(n, len(self._triangle) + len(self._triangle) // 8, 16)
+            arrays = (self._triangle, self._pull, self._target, self._root, self._stale, self._count)
+            for array in arrays:
+                array.resize((size, *array.shape[1:]), refcheck=False)
+        self._triangle[before:n] = np.eye(len(self._mean))
+
+    def _refreshed_roots(self) -> Floats:
+        """F' by slot, with the stale ones computed again."""
+        _refresh_roots(self._stale[: self.touched.count], self.touched.class_, self._factor, self._triangle, self._root)
+        return self._root
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def transform(self, normals: Floats) -> Floats:
+        """A posterior sample of every node from (V, d) standard normals, which are overwritten."""
+        _sample_all(
+            normals, self._tree.parent, self._class_of_node, self._factor, self._mean, self.touched.by_node,
+            self.touched.node, self._pull, self._target, self._refreshed_roots(),
+        )  # fmt: skip
+        return normals
+
+    def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
+        """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
+        _sample_some(
+            normals, parent_position, self._class_of_node[nodes], self._factor, self._mean, self.touched.slots(nodes),
+            self._pull, self._target, self._refreshed_roots(),
+        )  # fmt: skip
+        return normals
+
+    def mean(self) -> Floats:
+        """(V, d) the posterior means: a sample whose normals are all zero."""
+        return self.transform(np.zeros((self._tree.n_nodes, len(self._mean))))
+
+    def covariance(self) -> Floats:
+        """(V, d, d) the posterior covariances of the nodes, each by itself."""
+        at_slot = self._slot_covariances()
+        d = len(self._mean)
+        out = np.empty((self._tree.n_nodes, d, d))
+        _covariances(
+            out, self._tree.parent, self._class_of_node, self._covariance, self.touched.by_node, self.touched.node,
+            at_slot,
+        )  # fmt: skip
+        return out
+
+    def _slot_covariances(self) -> Floats:
+        """(T, d, d): S + A cov(parent) A', leafward, with S = F F' and A = I - F E."""
+        n = self.touched.count
+        root = self._refreshed_roots()[:n].transpose(0, 2, 1)
+        gain = np.eye(len(self._mean)) - root @ self._pull[:n].transpose(0, 2, 1)
+        out = root @ root.transpose(0, 2, 1)
+        _spread_leafward(self.touched.parent, np.ascontiguousarray(gain), out)
+        return out
+
+    def action_moments(self, context: Floats) -> tuple[Floats, Floats]:
+        """(K,) the mean and the variance of each action's mean reward in that context."""
+        leaves = self._tree.leaves
+        touched_variance = np.einsum("i,nij,j->n", context, self._slot_covariances(), context)
+        class_variance = np.einsum("i,nij,j->n", context, self._covariance, context)
+        variance = np.empty(self._tree.n_nodes)
+        _projected_variances(
+            variance, self._tree.parent, self._class_of_node, class_variance, self.touched.by_node,
+            self.touched.node, touched_variance,
+        )  # fmt: skip
+        return self.mean()[leaves] @ context, variance[leaves]
+
+    def conditional(self, node: int) -> tuple[Floats, Floats, Floats]:
+        """(gain, offset, covariance) of a node given its parent."""
+        d = len(self._mean)
+        slot = int(self.touched.slots(np.array([node], dtype=np.int32))[0])
+        if slot < 0:
+            return np.eye(d), np.zeros(d), self._covariance[self._class_of_node[node]].copy()
+        root = self._refreshed_roots()[slot].T
+        loss = root @ self._pull[slot].T
+        return np.eye(d) - loss, root @ self._target[slot] + loss @ self._mean, root @ root.T
+
+    def log_evidence(self) -> float:
+        """The log density of all rewards observed so far."""
+        n = self.touched.count
+        log_det = 2.0 * np.log(np.diagonal(self._triangle[:n], axis1=1, axis2=2)).sum()
+        constant = float(self._count[:n].sum()) * math.log(2.0 * math.pi * self._noise)
+        return -0.5 * float(constant + log_det + self._surprise[0])
+
+    def slot_counts(self) -> Integers:
+        """(T,) the observations at or below each slot."""
+        return self.touched.add_up(self._count[: self.touched.count].copy())
+
+
+@kernel
+def _triangulate(
+    slots: Nodes,  # (n,) sorted
+    rows: Floats,  # (n, d + 1) the last column is the value
+    counts: Integers,  # (leaves,)
+    kept_slots: Nodes,  # (total,)
+    kept: Floats,  # (total, d + 1) zeros on entry
+    surprise: Floats,  # (1,)
+) -> None:
+    """Overwrites rows, kept_slots, kept; adds to surprise what no parameter of a leaf can explain."""
+    d = rows.shape[1] - 1
+    start = 0
+    place = 0
+    for leaf in range(len(counts)):
+        end = start + counts[leaf]
+        size = min(counts[leaf], d)
+        kept_slots[place : place + size] = slots[start]
+        for i in range(start, end):
+            if counts[leaf] <= d:
+                kept[place + i - start] = rows[i]
+                continue
+            for k in range(d):
+                if rows[i, k] != 0.0:
+                    pivot = place + k
+                    length = math.sqrt(kept[pivot, k] ** 2 + rows[i, k] ** 2)
+                    c = kept[pivot, k] / length
+                    s = rows[i, k] / length
+                    for j in range(k, d + 1):
+                        a = kept[pivot, j]
+                        b = rows[i, j]
+                        kept[pivot, j] = c * a + s * b
+                        rows[i, j] = c * b - s * a
+            surprise[0] += rows[i, d] * rows[i, d]
+        start = end
+        place += size
+
+
+@kernel
+def _observe_rows(
+    slots: Nodes,  # (n,)
+    rows: Floats,  # (n, d) overwritten
+    values: Floats,  # (n,)
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    factor: Floats,  # (n_classes, d, d) L'
+    triangle: Floats,  # (T, d, d) C
+    pull: Floats,  # (T, d, d) E'
+    target: Floats,  # (T, d) f
+    stale: Flags,  # (T,)
+    surprise: Floats,  # (1,)
+) -> None:
+    """Takes each row from its leaf to the root, updating triangle, pull, target, stale and surprise."""
+    d = rows.shape[1]
+    own, cosine, sine = np.empty(d), np.empty(d), np.empty(d)
+    for i in range(len(slots)):
+        w = rows[i]
+        r = values[i]
+        slot = slots[i]
+        while slot >= 0:
+            class_ = slot_class[slot]
+            for k in range(d):
+                total = 0.0
+                for j in range(d):
+                    total += factor[class_, k, j] * w[j]
+                own[k] = total
+            for k in range(d):  # rotate [own | w | r] against each row of [C | E | f]
+                length = math.sqrt(triangle[slot, k, k] ** 2 + own[k] * own[k])
+                c = triangle[slot, k, k] / length
+                s = own[k] / length
+                cosine[k] = c
+                sine[k] = s
+                for j in range(k, d):
+                    a = triangle[slot, k, j]
+                    b = own[j]
+                    triangle[slot, k, j] = c * a + s * b
+                    own[j] = c * b - s * a
+                a = target[slot, k]
+                target[slot, k] = c * a + s * r
+                r = c * r - s * a
+            for j in range(d):
+                left = w[j]
+                for k in range(d):
+                    a = pull[slot, j, k]
+                    pull[slot, j, k] = cosine[k] * a + sine[k] * left
+                    left = cosine[k] * left - sine[k] * a
+                w[j] = left
+            stale[slot] = True
+            slot = parent[slot]
+        surprise[0] += r * r
+
+
+@kernel
+def _refresh_roots(
+    stale: Flags,  # (T,)
+    slot_class: Nodes,  # (T,)
+    factor: Floats,  # (n_classes, d, d) L'
+    triangle: Floats,  # (T, d, d) C
+    root: Floats,  # (T, d, d) F'
+) -> None:
+    """Overwrites the stale roots, solving C' F' = L' row by row, and stale."""
+    d = factor.shape[1]
+    for slot in range(len(stale)):
+        if not stale[slot]:
+            continue
+        F = root[slot]
+        C = triangle[slot]
+        L = factor[slot_class[slot]]
+        for k in range(d):
+            for j in range(d):
+                F[k, j] = L[k, j]
+            for m in range(k):
+                for j in range(d):
+                    F[k, j] -= C[m, k] * F[m, j]
+            for j in range(d):
+                F[k, j] /= C[k, k]
+        stale[slot] = False
+
+
+@kernel
+def _draw_touched(
+    out: Floats,
+    i: int,
+    p: int,
+    mean: Floats,
+    slot: int,
+    pull: Floats,
+    target: Floats,
+    root: Floats,
+    above: Floats,
+    inner: Floats,
+    value: Floats,
+) -> None:
+    """Overwrites out[i], normals on entry, and the last three: mean + above + F (f - E above + normals)."""
+    d = len(mean)
+    for k in range(d):
+        a = out[p, k] - mean[k] if p >= 0 else 0.0
+        above[k] = a
+        inner[k] = target[slot, k] + out[i, k]
+        value[k] = mean[k] + a
+    for j in range(d):
+        a = above[j]
+        for k in range(d):
+            inner[k] -= pull[slot, j, k] * a
+    for j in range(d):
+        a = inner[j]
+        for k in range(d):
+            value[k] += root[slot, j, k] * a
+    for k in range(d):
+        out[i, k] = value[k]
+
+
+@kernel
+def _draw_untouched(out: Floats, i: int, p: int, mean: Floats, class_: int, factor: Floats, value: Floats) -> None:
+    """Overwrites out[i], normals on entry, and value: the parent's value + L normals."""
+    d = len(mean)
+    for k in range(d):
+        value[k] = out[p, k] if p >= 0 else mean[k]
+    for j in range(d):
+        a = out[i, j]
+        for k in range(d):
+            value[k] += factor[class_, j, k] * a
+    for k in range(d):
+        out[i, k] = value[k]
+
+
+@kernel
+def _sample_all(
+    out: Floats,  # (V, d) standard normals on entry, parameters on return
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    factor: Floats,  # (n_classes, d, d) L'
+    mean: Floats,  # (d,)
+    by_node: Nodes,  # (T,) slots in the order of their nodes
+    slot_node: Nodes,  # (T,)
+    pull: Floats,  # (T, d, d) E'
+    target: Floats,  # (T, d) f
+    root: Floats,  # (T, d, d) F'
+) -> None:
+    """Overwrites out, parents before children."""
+    above, inner, value = np.empty(len(mean)), np.empty(len(mean)), np.empty(len(mean))
+    touched = 0
+    for i in range(len(out)):
+        p = tree_parent[i]
+        if touched < len(by_node) and slot_node[by_node[touched]] == i:
+            _draw_touched(out, i, p, mean, by_node[touched], pull, target, root, above, inner, value)
+            touched += 1
+        else:
+            _draw_untouched(out, i, p, mean, class_of_node[i], factor, value)
+
+
+@kernel
+def _sample_some(
+    out: Floats,  # (n, d) standard normals on entry, parameters on return
+    parent_position: Nodes,  # (n,) -1 for the root
+    classes: Nodes,  # (n,)
+    factor: Floats,  # (n_classes, d, d) L'
+    mean: Floats,  # (d,)
+    slots: Nodes,  # (n,) -1 where untouched
+    pull: Floats,  # (T, d, d) E'
+    target: Floats,  # (T, d) f
+    root: Floats,  # (T, d, d) F'
+) -> None:
+    """Overwrites out, parents before children."""
+    above, inner, value = np.empty(len(mean)), np.empty(len(mean)), np.empty(len(mean))
+    for i in range(len(out)):
+        p = parent_position[i]
+        if slots[i] >= 0:
+            _draw_touched(out, i, p, mean, slots[i], pull, target, root, above, inner, value)
+        else:
+            _draw_untouched(out, i, p, mean, classes[i], factor, value)
+
+
+@kernel
+def _spread_leafward(parent: Nodes, gain: Floats, out: Floats) -> None:
+    """Adds A cov(parent) A' to out (T, d, d), which comes with each slot's S."""
+    d = out.shape[1]
+    half = np.empty((d, d))
+    for slot in range(1, len(out)):
+        A = gain[slot]
+        above = out[parent[slot]]
+        half[:] = 0.0
+        for i in range(d):
+            for k in range(d):
+                for j in range(d):
+                    half[i, j] += A[i, k] * above[k, j]
+        for i in range(d):
+            for j in range(i, d):
+                total = 0.0
+                for k in range(d):
+                    total += half[i, k] * A[j, k]
+                out[slot, i, j] += total
+                out[slot, j, i] = out[slot, i, j]
+
+
+@kernel
+def _covariances(
+    out: Floats,  # (V, d, d)
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    covariance: Floats,  # (n_classes, d, d)
+    by_node: Nodes,  # (T,)
+    slot_node: Nodes,  # (T,)
+    at_slot: Floats,  # (T, d, d)
+) -> None:
+    """Overwrites out: a slot's covariance where touched, else the parent's and the prior's."""
+    d = out.shape[1]
+    touched = 0
+    for i in range(len(out)):
+        if touched < len(by_node) and slot_node[by_node[touched]] == i:
+            out[i] = at_slot[by_node[touched]]
+            touched += 1
+        else:
+            for j in range(d):
+                for k in range(d):
+                    above = out[tree_parent[i], j, k] if i > 0 else 0.0
+                    out[i, j, k] = above + covariance[class_of_node[i], j, k]
+
+
+@kernel
+def _projected_variances(
+    out: Floats,  # (V,)
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    class_variance: Floats,  # (n_classes,)
+    by_node: Nodes,  # (T,)
+    slot_node: Nodes,  # (T,)
+    at_slot: Floats,  # (T,)
+) -> None:
+    """Overwrites out: the variance of the projection of each node on one context."""
+    touched = 0
+    for i in range(len(out)):
+        if touched < len(by_node) and slot_node[by_node[touched]] == i:
+            out[i] = at_slot[by_node[touched]]
+            touched += 1
+        else:
+            out[i] = (out[tree_parent[i]] if i > 0 else 0.0) + class_variance[class_of_node[i]]

@@ -1,0 +1,356 @@
+"""Posterior: the exact posterior as a living object."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bough import storage
+from bough.arrays import Floats, Integers, Names, Nodes
+from bough.covariance import ClassCovariances
+from bough.inference.engine import Engine
+from bough.inference.scalar import ScalarEngine
+from bough.inference.vector import VectorEngine
+from bough.model import GaussianModel
+from bough.names import NumberedNames, StoredNames
+from bough.tree import Tree
+
+_KIND = "posterior"
+_VERSION = 1
+
+
+class Conditional(NamedTuple):
+    """A node's posterior given its parent's value p: normal, with mean ``gain p + offset``."""
+
+    gain: Any
+    offset: Any
+    covariance: Any
+
+
+class Posterior:
+    """The exact joint posterior of all parameters of a model, given the rewards observed so far.
+
+    An update costs the path from the action to the root, whatever the size of the tree, and only nodes with an
+    observation below them take memory. Arrays are in node order: entry i belongs to `model.tree.name(i)`.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+    >>> posterior = bough.Posterior(bough.GaussianModel(tree))
+    >>> posterior.update("green", 2.0)
+    >>> posterior.update(["green", "espresso"], [1.0, -1.0])
+    >>> posterior.mean[tree.index("black")].round(3)
+    np.float64(0.692)
+    """
+
+    def __init__(self, model: GaussianModel) -> None:
+        self.model = model
+        self._engine: Engine = ScalarEngine(model) if model.is_scalar else VectorEngine(model)
+        self._answers: dict[str, Any] = {}  # what was computed since the last update
+
+    def __repr__(self) -> str:
+        return (
+            f"Posterior(n_actions={self.model.tree.n_actions}, dim={self.model.dim}, "
+            f"n_observations={self.n_observations})"
+        )
+
+    # -- observations --------------------------------------------------------------------------
+
+    def update(self, action: Any, reward: Any, context: Any = None) -> None:
+        """Add one observation, or, where `reward` is a list or an array, one for each of its entries.
+
+        `context` is a vector for one observation and an (n, d) array for n, and is left out in a K-armed model.
+        Everything is checked before anything changes.
+
+        >>> import bough
+        >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])
+        >>> posterior = bough.Posterior(model)
+        >>> posterior.update("left", 1.0, context=[1.0, 0.0])
+        >>> posterior.update(["left", "right"], [1.0, 0.5], context=[[0.0, 1.0], [1.0, 1.0]])
+        >>> posterior.n_observations
+        3
+        """
+        tree = self.model.tree
+        if np.ndim(reward) == 0:
+            leaves = np.array([tree.action_node(action)], dtype=np.int32)
+            rewards = np.array([_number(reward)])
+            contexts = None if context is None else self.checked_context(context)[None]
+        else:
+            rewards = _vector(reward, "rewards")
+            leaves = tree.action_nodes(_as_names(action))
+            if len(leaves) != len(rewards):
+                raise ValueError(f"{len(leaves)} actions and {len(rewards)} rewards; give one reward an action")
+            contexts = None if context is None else self._checked_contexts(context, len(rewards))
+        self._check_context_presence(context)
+        if len(rewards):
+            self._engine.observe(leaves, rewards, contexts)
+            self._answers.clear()
+
+    def checked_context(self, context: Any) -> Floats:
+        """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
+        self._check_context_presence(context)
+        given = _floats(context, "context")
+        if given.shape != (self.model.dim,):
+            raise ValueError(f"the context has shape {given.shape}; give a vector of length {self.model.dim}")
+        if not np.isfinite(given).all():
+            raise ValueError(f"the context is {context!r}; it must be finite")
+        return given
+
+    def _checked_contexts(self, contexts: Any, n: int) -> Floats:
+        self._check_context_presence(contexts)
+        given = _floats(contexts, "context")
+        if given.shape != (n, self.model.dim):
+            raise ValueError(
+                f"the contexts have shape {given.shape}; give ({n}, {self.model.dim}), a row for each reward"
+            )
+        finite = np.isfinite(given).all(axis=1)
+        if not finite.all():
+            row = int(np.flatnonzero(~finite)[0])
+            raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite")
+        return np.ascontiguousarray(given)
+
+    def _check_context_presence(self, context: Any) -> None:
+        if self.model.is_scalar and context is not None:
+            raise ValueError(
+                f"a context was given ({np.shape(context)}) to a model without contexts; leave it out, "
+                "or give the model a mean vector"
+            )
+        if not self.model.is_scalar and context is None:
+            raise ValueError(f"no context was given; this model takes contexts of length {self.model.dim}")
+
+    # -- answers -------------------------------------------------------------------------------
+
+    @property
+    def n_observations(self) -> int:
+        """How many rewards have been observed."""
+        return int(self._engine.slot_counts()[:1].sum())
+
+    @property
+    def count(self) -> Integers:
+        """(V,) how many rewards have been observed at or below each node."""
+        counts = np.zeros(self.model.tree.n_nodes, dtype=np.int64)
+        counts[self._engine.touched.node] = self._engine.slot_counts()
+        return counts
+
+    @property
+    def mean(self) -> Floats:
+        """(V,) or (V, d): the posterior mean of every node."""
+        return self._answer("mean")
+
+    @property
+    def covariance(self) -> Floats:
+        """(V,) or (V, d, d): the posterior covariance of every node, each by itself."""
+        return self._answer("covariance")
+
+    def _answer(self, name: str) -> Floats:
+        if name not in self._answers:
+            array: Floats = getattr(self._engine, name)()
+            array.setflags(write=False)
+            self._answers[name] = array
+        return self._answers[name]  # type: ignore[no-any-return]
+
+    def action_moments(self, context: Any = None) -> tuple[Floats, Floats]:
+        """(K,) and (K,): the posterior mean and variance of each action's mean reward, in `tree.actions` order.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0]))
+        >>> posterior.action_moments(context=[3.0, 4.0])
+        (array([0., 0.]), array([50., 50.]))
+        """
+        if context is not None or not self.model.is_scalar:
+            context = self.checked_context(context)
+        return self._engine.action_moments(context)
+
+    def conditional(self, node: int) -> Conditional:
+        """The posterior of one node, given by its number, when its parent's value is known.
+
+        For the root the parent's value is the model's mean.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 3.0)
+        >>> posterior.conditional(posterior.model.tree.index("left"))
+        Conditional(gain=0.5, offset=1.5, covariance=0.5)
+        """
+        return Conditional(*self._engine.conditional(self.model.tree._checked(node)))
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Floats:
+        """A joint draw of all parameters: (V,) or (V, d), with a leading axis where `size` is given.
+
+        `rng` is anything that `numpy.random.default_rng` takes.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=2, height=3)))
+        >>> posterior.sample(0, size=10).shape
+        (10, 15)
+        """
+        generator = np.random.default_rng(rng)
+        if size is None:
+            return self._engine.transform(generator.standard_normal(self._shape))
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+            raise ValueError(f"size is {size!r}; give how many draws, a whole number")
+        draws = generator.standard_normal((int(size), *self._shape))
+        for draw in draws:
+            self._engine.transform(draw)
+        return draws
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        n_nodes = self.model.tree.n_nodes
+        return (n_nodes,) if self.model.is_scalar else (n_nodes, self.model.dim)
+
+    def from_normals(self, normals: Any) -> Floats:
+        """The draw that these standard normals, one for each parameter in node order, give.
+
+        `sample` is this on fresh normals. It is affine: zeros give the mean, and unit vectors the columns of a root of
+        the joint covariance. Give antithetic, quasi-random or common normals where that helps.
+
+        >>> import bough, numpy
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.from_normals(numpy.array([1.0, 0.0, 2.0]))
+        array([1., 1., 3.])
+        """
+        given = _floats(normals, "normals")
+        if given.shape != self._shape:
+            raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
+        return self._engine.transform(given.copy())
+
+    def sample_actions(self, leaves: Nodes, rng: np.random.Generator) -> Floats:
+        """A joint draw of the parameters of some actions, given by node number: their paths alone are drawn.
+
+        >>> import bough, numpy
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=10, height=6)))
+        >>> posterior.sample_actions(posterior.model.tree.leaves[:3], numpy.random.default_rng(0)).shape
+        (3,)
+        """
+        parent = self.model.tree.parent
+        levels = [np.unique(leaves)]
+        while levels[-1][0] > 0 or len(levels[-1]) > 1:
+            above = parent[levels[-1]]
+            levels.append(np.unique(np.where(above < 0, 0, above)))
+        nodes = np.unique(np.concatenate(levels)).astype(np.int32)
+        above = parent[nodes]
+        position = np.where(above < 0, -1, np.searchsorted(nodes, above)).astype(np.int32)
+        draw = self._engine.transform_some(nodes, position, rng.standard_normal((len(nodes), *self._shape[1:])))
+        return draw[np.searchsorted(nodes, leaves)]
+
+    def log_evidence(self) -> float:
+        """The log density of the rewards observed so far, under the model.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 1.0)  # one draw from N(0, 3)
+        >>> round(posterior.log_evidence(), 4)
+        -1.6349
+        """
+        return self._engine.log_evidence()
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model and all that was learned to one file, whole or not at all.
+
+        >>> import bough, tempfile, pathlib
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 1.0)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "posterior.bough"
+        >>> posterior.save(path)
+        >>> bough.Posterior.load(path)
+        Posterior(n_actions=2, dim=1, n_observations=1)
+        """
+        model = self.model
+        header = {
+            "kind": _KIND,
+            "version": _VERSION,
+            "scalar": model.is_scalar,
+            "noise_variance": model.noise_variance,
+            "covariance": model.classes.kind,
+        }
+        arrays: dict[str, Any] = {
+            "mean": np.asarray(model.mean),
+            "covariances": model.classes.table,
+            "n_children": np.diff(model.tree.child_start),
+            **self._engine.arrays(),
+        }
+        if model.classes.kind == "node":
+            arrays["covariance_of_node"] = model.classes.of_node
+        names = model.tree.node_names
+        if isinstance(names, StoredNames):
+            arrays |= storage.pack_names("inner", names.inner)
+            arrays |= storage.pack_names("actions", names.actions)
+        storage.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Posterior:
+        """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
+        header, arrays = storage.read(path, _KIND, _VERSION)
+        try:
+            tree = _restored_tree(arrays)
+            posterior = cls(_restored_model(tree, header, arrays))
+            posterior._engine.restore(arrays)
+        except (KeyError, IndexError, TypeError) as error:
+            raise ValueError(f"{path} is not a complete posterior file (missing or odd: {error})") from error
+        return posterior
+
+
+def _restored_tree(arrays: dict[str, Any]) -> Tree:
+    n_children = arrays["n_children"]
+    n = len(n_children)
+    child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
+    parent = np.concatenate([[-1], np.repeat(np.arange(n), n_children)]).astype(np.int32)
+    if "inner_integers" not in arrays and "inner_text" not in arrays:
+        return Tree._frozen(parent, child_start, NumberedNames(n))
+    inner, actions = storage.unpack_names("inner", arrays), storage.unpack_names("actions", arrays)
+    inner_nodes = np.flatnonzero(n_children).astype(np.int32)
+    leaves = np.flatnonzero(n_children == 0).astype(np.int32)
+    return Tree._frozen(parent, child_start, StoredNames(inner_nodes, leaves, inner, actions))
+
+
+def _restored_model(tree: Tree, header: dict[str, Any], arrays: dict[str, Any]) -> GaussianModel:
+    kind = header["covariance"]
+    by_tree = {"depth": "depth", "height": "node_height"}
+    of_node = getattr(tree, by_tree[kind]) if kind in by_tree else arrays["covariance_of_node"]
+    mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
+    classes = ClassCovariances(kind, of_node, arrays["covariances"])
+    return GaussianModel(tree, mean, classes, header["noise_variance"])
+
+
+def _number(reward: Any) -> float:
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        raise ValueError(f"the reward is {reward!r}; give a number") from None
+    if not math.isfinite(value):
+        raise ValueError(f"the reward is {value}; rewards must be finite")
+    return value
+
+
+def _vector(rewards: Any, what: str) -> Floats:
+    given = _floats(rewards, what)
+    if given.ndim != 1:
+        raise ValueError(f"the {what} have shape {given.shape}; give one number an observation")
+    finite = np.isfinite(given)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise ValueError(f"the reward in row {row} is {given[row]}; rewards must be finite")
+    return np.ascontiguousarray(given)
+
+
+def _floats(values: Any, what: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"the {what} is {values!r}; give numbers") from None
+
+
+def _as_names(action: Any) -> list[Any] | Names:
+    """A batch's actions as a list or an array; a frame's column gives its values."""
+    if isinstance(action, (list, np.ndarray)):
+        return action
+    if hasattr(action, "to_numpy"):
+        return np.asarray(action.to_numpy())
+    if isinstance(action, str) or not hasattr(action, "__len__"):
+        raise ValueError(f"action is {action!r} but there are many rewards; give as many actions")
+    return list(action)
