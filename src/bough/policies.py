@@ -1,0 +1,224 @@
+"""Policies: Thompson sampling on the exact posterior (HierTS, FlatTS, TS), and what people compare it with."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from statistics import NormalDist
+from typing import Any, Protocol, overload, runtime_checkable
+
+import numpy as np
+
+from bough.arrays import Floats, Integers, Nodes
+from bough.model import GaussianModel
+from bough.posterior import Posterior
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that decides and learns: what `HierTS` and the others are, and what your own may be.
+
+    >>> import bough
+    >>> class Stubborn:
+    ...     def decide(self, context=None, *, k=None, among=None):
+    ...         return "coffee"
+    ...     def update(self, action, reward, context=None):
+    ...         pass
+    >>> isinstance(Stubborn(), bough.Policy)
+    True
+    """
+
+    def decide(self, context: Any = None, *, k: int | None = None, among: Any = None) -> Any:
+        """An action's name; a list of k names, best first, where k is given."""
+        ...
+
+    def update(self, action: Any, reward: Any, context: Any = None) -> None:
+        """Learn from the reward of an action."""
+        ...
+
+
+class PosteriorPolicy:
+    """A policy that scores actions by its posterior; subclasses say how."""
+
+    def __init__(self, model: GaussianModel, seed: Any = None) -> None:
+        if not isinstance(model, GaussianModel):
+            raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
+        self.posterior = Posterior(self._believed(model))
+        self._rng = np.random.default_rng(seed)
+
+    def _believed(self, model: GaussianModel) -> GaussianModel:
+        """The model that the policy reasons with, which has the same actions in the same order."""
+        return model
+
+    def __repr__(self) -> str:
+        tree = self.posterior.model.tree
+        return f"{type(self).__name__}(n_actions={tree.n_actions}, n_observations={self.posterior.n_observations})"
+
+    def update(self, action: Any, reward: Any, context: Any = None) -> None:
+        """Learn from one reward, or from arrays of them; as `Posterior.update`.
+
+        >>> import bough
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.update("left", 1.0)
+        >>> agent
+        HierTS(n_actions=2, n_observations=1)
+        """
+        self.posterior.update(action, reward, context)
+
+    @overload
+    def decide(self, context: Any = None, *, k: None = None, among: Sequence[Any] | None = None) -> Hashable: ...
+
+    @overload
+    def decide(self, context: Any = None, *, k: int, among: Sequence[Any] | None = None) -> list[Hashable]: ...
+
+    def decide(
+        self, context: Any = None, *, k: int | None = None, among: Sequence[Any] | None = None
+    ) -> Hashable | list[Hashable]:
+        """The action to take: its name, or with `k` the names of the k best, best first.
+
+        `among` restricts the choice to the given actions. Ties are broken at random.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
+        >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"])
+        ('espresso', ['black', 'green'], 'black')
+        """
+        tree = self.posterior.model.tree
+        if context is not None or not self.posterior.model.is_scalar:
+            context = self.posterior.checked_context(context)
+        candidates = None if among is None else np.unique(tree.action_nodes(_checked_among(among)))
+        n_choices = tree.n_actions if candidates is None else len(candidates)
+        chosen = self._choose(context, _checked_k(k, n_choices), candidates)
+        names = [tree.node_names.name(int(leaf)) for leaf in chosen]
+        return names[0] if k is None else names
+
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None) -> Nodes:
+        """The k best leaves, best first, of all or of the candidates."""
+        scores = self._scores(context, candidates)
+        leaves = self.posterior.model.tree.leaves if candidates is None else candidates
+        return leaves[largest(scores, k, self._rng)]
+
+    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
+        """How good each candidate, or each action where candidates is None, looks this time."""
+        raise NotImplementedError
+
+
+class HierTS(PosteriorPolicy):
+    """Thompson sampling on the whole hierarchy: the best action of one joint posterior sample.
+
+    >>> import bough
+    >>> model = bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
+    >>> agent = bough.HierTS(model, seed=1)
+    >>> for _ in range(50):
+    ...     action = agent.decide()
+    ...     agent.update(action, 1.0 if action == "tea/black" else 0.0)
+    >>> agent.posterior.count[model.tree.index("tea/black")]
+    np.int64(43)
+    """
+
+    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
+        # Draws every action (or every candidate). A search that draws only what can win replaces `_choose` here.
+        if candidates is None:
+            parameters = self.posterior.sample(self._rng)[self.posterior.model.tree.leaves]
+        else:
+            parameters = self.posterior.sample_actions(candidates, self._rng)
+        return parameters if context is None else parameters @ context
+
+
+class FlatTS(HierTS):
+    """Thompson sampling that knows only the root and the actions: HierTS on `model.flat()`.
+
+    >>> import bough
+    >>> agent = bough.FlatTS(bough.GaussianModel(bough.Tree.balanced(branching=3, height=3)))
+    >>> agent.posterior.model.tree
+    Tree(n_nodes=28, n_actions=27, height=1)
+    """
+
+    def _believed(self, model: GaussianModel) -> GaussianModel:
+        return model.flat()
+
+
+class TS(HierTS):
+    """Thompson sampling with independent actions: HierTS on `model.independent()`.
+
+    >>> import bough
+    >>> agent = bough.TS(bough.GaussianModel(bough.Tree.balanced(branching=3, height=3)))
+    >>> agent.update(20, 1.0)
+    >>> agent.posterior.mean[agent.posterior.model.tree.index(21)]  # learns nothing from its sibling
+    np.float64(0.0)
+    """
+
+    def _believed(self, model: GaussianModel) -> GaussianModel:
+        return model.independent()
+
+
+class BayesUCB(PosteriorPolicy):
+    """The action with the highest quantile 1 - 1/t of its exact marginal, t the round.
+
+    The first round, where that quantile is the lowest there is, goes by the median as the second does.
+
+    >>> import bough
+    >>> agent = bough.BayesUCB(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
+    >>> agent.update(["coffee", "tea/green"], [3.0, -1.0])
+    >>> agent.decide()
+    'coffee'
+    """
+
+    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
+        round_ = self.posterior.n_observations + 1
+        quantile = NormalDist().inv_cdf(1.0 - 1.0 / max(round_, 2))
+        mean, variance = self.posterior.action_moments(context)
+        scores = mean + quantile * np.sqrt(variance)
+        return scores if candidates is None else scores[self._positions(candidates)]
+
+    def _positions(self, candidates: Nodes) -> Integers:
+        return np.searchsorted(self.posterior.model.tree.leaves, candidates)
+
+
+class Greedy(BayesUCB):
+    """The action with the highest posterior mean: no exploration but what ties and priors give.
+
+    >>> import bough
+    >>> agent = bough.Greedy(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
+    >>> agent.update("tea/green", -1.0)
+    >>> agent.decide()
+    'coffee'
+    """
+
+    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
+        mean = self.posterior.mean[self.posterior.model.tree.leaves]
+        scores = mean if context is None else mean @ context
+        return scores if candidates is None else scores[self._positions(candidates)]
+
+
+def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
+    """Where the k largest scores are, largest first; ties in random order."""
+    if k == 1:
+        best = np.flatnonzero(scores == scores.max())
+        return best if len(best) == 1 else rng.choice(best, 1)
+    threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above = np.flatnonzero(scores > threshold)
+    level = np.flatnonzero(scores == threshold)
+    if len(above) + len(level) > k:
+        level = rng.choice(level, k - len(above), replace=False)
+    chosen = rng.permutation(np.concatenate([above, level]))
+    return chosen[np.argsort(-scores[chosen], kind="stable")]
+
+
+def _checked_among(among: Any) -> list[Any]:
+    if isinstance(among, str) or not hasattr(among, "__iter__"):
+        raise ValueError(f"among is {among!r}; give a list of action names")
+    names = list(among)
+    if not names:
+        raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
+    return names
+
+
+def _checked_k(k: int | None, n_choices: int) -> int:
+    if k is None:
+        return 1
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"k is {k!r}; give a whole number of at least 1")
+    if k > n_choices:
+        raise ValueError(f"k is {k} but there are only {n_choices} actions to choose from")
+    return int(k)
