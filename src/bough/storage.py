@@ -6,12 +6,13 @@ files hold.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ _HEADER = "header"
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write the file beside `path` and put it in place when it is complete."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{path} cannot be written: the folder {target.parent} does not exist; make it first")
     encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -56,26 +59,32 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     """The header and the arrays of a file of that kind, of that version or older."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile) or _HEADER not in archive:
-                raise ValueError(f"{path} is not a bough file; expected a {kind} file that bough saved")
-            header = json.loads(archive[_HEADER].tobytes())
-            if not isinstance(header, dict) or header.get("kind") != kind:
-                found = header.get("kind") if isinstance(header, dict) else header
-                raise ValueError(f"{path} holds a {found!r}; expected a {kind} file")
-            if header.get("version") not in range(1, version + 1):
+        with zipfile.ZipFile(path) as archive:
+            arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
+            header = json.loads(arrays.pop(_HEADER).tobytes())
+            if header["kind"] != kind:
+                raise ValueError(f"{path} holds a {header['kind']!r}; expected a {kind} file")
+            if header["version"] not in range(1, version + 1):
                 raise ValueError(
-                    f"{path} has format version {header.get('version')!r}; this bough reads up to {version}, "
+                    f"{path} has format version {header['version']!r}; this bough reads up to {version}, "
                     "a newer one may read it"
                 )
-            return header, {name: archive[name] for name in archive.files if name != _HEADER}
-    except (zipfile.BadZipFile, zlib.error, EOFError, json.JSONDecodeError, KeyError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is damaged or cut short ({error}); restore it from a copy") from error
+            return header, arrays
     except ValueError as error:
         if str(path) in str(error):
             raise
-        # numpy's own words for a file that is neither .npy nor .npz
-        raise ValueError(f"{path} is not a bough file, or is cut short; expected a {kind} file") from error
+        raise _not_ours(path, kind, error) from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, NotImplementedError) as error:
+        raise _not_ours(path, kind, error) from error
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
+    # Reading the whole member first has its checksum verified before anything is made of it.
+    return np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+
+
+def _not_ours(path: object, kind: str, error: Exception) -> ValueError:
+    return ValueError(f"{path} is not a bough file, or is damaged or cut short ({error}); expected a {kind} file")
 
 
 def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:
@@ -99,5 +108,5 @@ def unpack_names(prefix: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Nam
     if f"{prefix}_integers" in arrays:
         return arrays[f"{prefix}_integers"]
     text, ends = arrays[f"{prefix}_text"].tobytes(), arrays[f"{prefix}_ends"].tolist()
-    starts: Iterable[int] = [0, *ends[:-1]]
+    starts = [0, *ends][:-1]
     return as_column([text[start:end].decode() for start, end in zip(starts, ends, strict=True)])

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from bough import sources
-from bough.arrays import Integers, Names, Nodes
+from bough.arrays import Floats, Integers, Names, Nodes
 from bough.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
 
 _MOST_NODES = 2**31 - 1
@@ -257,6 +257,17 @@ class Tree:
     def leaves(self) -> Nodes:
         """(K,) the node numbers of the actions, ascending."""
         return _read_only(np.flatnonzero(self.child_start[1:] == self.child_start[:-1]).astype(np.int32))
+
+    def at_leaves(self, values: Floats) -> Floats:
+        """The entries of an array in node order that belong to the actions; no copy where all leaves are equally deep.
+
+        >>> import bough, numpy
+        >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+        >>> tree.at_leaves(numpy.arange(5.0))
+        array([2., 3., 4.])
+        """
+        first, last = self.leaves[0], self.leaves[-1]
+        return values[first : last + 1] if last - first + 1 == self.n_actions else values[self.leaves]
 
     # -- names ---------------------------------------------------------------------------------
 

@@ -110,7 +110,7 @@ class DensePosterior:
         rewards = np.array(self._rewards)[kept]
         columns = np.array(sorted(below), dtype=np.int64)
         nodes = [self._leaves[i] for i in kept]
-        reach = self.prior_root[nodes][:, :, columns].reshape(len(kept), d, -1)
+        reach = self.prior_root[nodes][:, :, columns].reshape(len(kept), d, len(columns) * d)
         deviation = math.sqrt(self.model.noise_variance)
         design = np.einsum("nd,nde->ne", contexts, reach) / deviation
         stacked = np.vstack([design, np.eye(design.shape[1])])

@@ -84,8 +84,8 @@ class ScalarEngine:
     def transform(self, normals: Floats) -> Floats:
         """A posterior sample of every node from (V,) standard normals, which are overwritten."""
         _sample_all(
-            normals, self._tree.parent, self._class_of_node, self._deviation, self._mean, self.touched.by_node,
-            self.touched.node, self._law,
+            normals, self._tree.parent, self._class_of_node, self._deviation, self._mean, *self.touched.leafward,
+            self._law,
         )  # fmt: skip
         return normals
 
@@ -104,15 +104,14 @@ class ScalarEngine:
         """(V,) the posterior variances."""
         out = np.empty(self._tree.n_nodes)
         _variances(
-            out, self._tree.parent, self._class_of_node, self._variance, self.touched.by_node, self.touched.node,
+            out, self._tree.parent, self._class_of_node, self._variance, *self.touched.leafward,
             self._law,
         )  # fmt: skip
         return out
 
     def action_moments(self, _context: None = None) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's mean reward."""
-        leaves = self._tree.leaves
-        return self.mean()[leaves], self.covariance()[leaves]
+        return self._tree.at_leaves(self.mean()), self._tree.at_leaves(self.covariance())
 
     def conditional(self, node: int) -> tuple[float, float, float]:
         """(gain, offset, variance) of a node given its parent."""
@@ -212,18 +211,18 @@ def _sample_all(
     class_of_node: Nodes,  # (V,)
     deviation: Floats,  # (n_classes,)
     mean: float,
-    by_node: Nodes,  # (T,) slots in the order of their nodes
-    slot_node: Nodes,  # (T,)
+    nodes: Nodes,  # (T,) the touched ones, ascending
+    slots: Nodes,  # (T,) theirs
     law: Floats,  # (T, 3)
 ) -> None:
     """Overwrites out. Untouched stretches follow the prior; between them stand the touched nodes."""
     start = 0
-    if len(by_node) == 0:
+    if len(nodes) == 0:
         out[0] = mean + deviation[class_of_node[0]] * out[0]
         start = 1
-    for k in range(len(by_node)):
-        slot = by_node[k]
-        node = slot_node[slot]
+    for k in range(len(nodes)):
+        slot = slots[k]
+        node = nodes[k]
         for i in range(start, node):
             out[i] = out[tree_parent[i]] + deviation[class_of_node[i]] * out[i]
         above = out[tree_parent[node]] - mean if node > 0 else 0.0
@@ -259,16 +258,16 @@ def _variances(
     tree_parent: Nodes,  # (V,)
     class_of_node: Nodes,  # (V,)
     variance: Floats,  # (n_classes,)
-    by_node: Nodes,  # (T,)
-    slot_node: Nodes,  # (T,)
+    nodes: Nodes,  # (T,) the touched ones, ascending
+    slots: Nodes,  # (T,) theirs
     law: Floats,  # (T, 3)
 ) -> None:
     """Overwrites out: S + A var(parent) A, leafward."""
     touched = 0
     for i in range(len(out)):
         above = out[tree_parent[i]] if i > 0 else 0.0
-        if touched < len(by_node) and slot_node[by_node[touched]] == i:
-            slot = by_node[touched]
+        if touched < len(nodes) and nodes[touched] == i:
+            slot = slots[touched]
             out[i] = law[slot, _DEVIATION] ** 2 + law[slot, _GAIN] ** 2 * above
             touched += 1
         else:

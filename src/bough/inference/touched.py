@@ -30,7 +30,7 @@ class Touched:
         self._parent = np.empty(16, dtype=np.int32)
         self._class = np.empty(16, dtype=np.int32)
         self._table = np.zeros(64, dtype=np.int32)  # slot + 1, or 0 where empty
-        self._by_node: Nodes | None = None
+        self._leafward: tuple[Nodes, Nodes] | None = None
 
     @property
     def node(self) -> Nodes:
@@ -48,11 +48,12 @@ class Touched:
         return self._class[: self.count]
 
     @property
-    def by_node(self) -> Nodes:
-        """(T,) the slots in the order of their node numbers."""
-        if self._by_node is None:
-            self._by_node = np.argsort(self.node).astype(np.int32)
-        return self._by_node
+    def leafward(self) -> tuple[Nodes, Nodes]:
+        """(T,) and (T,): the touched nodes in ascending order, and the slot of each."""
+        if self._leafward is None:
+            slots = np.argsort(self.node).astype(np.int32)
+            self._leafward = self.node[slots], slots
+        return self._leafward
 
     def slots(self, nodes: Nodes) -> Nodes:
         """The slot of each node; -1 where it is untouched."""
@@ -72,7 +73,7 @@ class Touched:
             self.count, path, slots,
         )  # fmt: skip
         if self.count > before:
-            self._by_node = None
+            self._leafward = None
         return slots
 
     def add_up(self, counts: Integers) -> Integers:
@@ -100,7 +101,7 @@ class Touched:
         self._parent = np.array(arrays["touched_parent"], dtype=np.int32)
         self._class = self._class_of_node[self._node]
         self.count = len(self._node)
-        self._by_node = None
+        self._leafward = None
         self._table = np.zeros(max(64, 1 << (2 * self.count).bit_length()), dtype=np.int32)
         _fill_table(self._node, self.count, self._table)
 

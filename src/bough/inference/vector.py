@@ -123,8 +123,8 @@ class VectorEngine:
     def transform(self, normals: Floats) -> Floats:
         """A posterior sample of every node from (V, d) standard normals, which are overwritten."""
         _sample_all(
-            normals, self._tree.parent, self._class_of_node, self._factor, self._mean, self.touched.by_node,
-            self.touched.node, self._pull, self._target, self._refreshed_roots(),
+            normals, self._tree.parent, self._class_of_node, self._factor, self._mean, *self.touched.leafward,
+            self._pull, self._target, self._refreshed_roots(),
         )  # fmt: skip
         return normals
 
@@ -146,7 +146,7 @@ class VectorEngine:
         d = len(self._mean)
         out = np.empty((self._tree.n_nodes, d, d))
         _covariances(
-            out, self._tree.parent, self._class_of_node, self._covariance, self.touched.by_node, self.touched.node,
+            out, self._tree.parent, self._class_of_node, self._covariance, *self.touched.leafward,
             at_slot,
         )  # fmt: skip
         return out
@@ -162,15 +162,13 @@ class VectorEngine:
 
     def action_moments(self, context: Floats) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's mean reward in that context."""
-        leaves = self._tree.leaves
         touched_variance = np.einsum("i,nij,j->n", context, self._slot_covariances(), context)
         class_variance = np.einsum("i,nij,j->n", context, self._covariance, context)
         variance = np.empty(self._tree.n_nodes)
         _projected_variances(
-            variance, self._tree.parent, self._class_of_node, class_variance, self.touched.by_node,
-            self.touched.node, touched_variance,
+            variance, self._tree.parent, self._class_of_node, class_variance, *self.touched.leafward, touched_variance,
         )  # fmt: skip
-        return self.mean()[leaves] @ context, variance[leaves]
+        return self._tree.at_leaves(self.mean()) @ context, self._tree.at_leaves(variance)
 
     def conditional(self, node: int) -> tuple[Floats, Floats, Floats]:
         """(gain, offset, covariance) of a node given its parent."""
@@ -366,8 +364,8 @@ def _sample_all(
     class_of_node: Nodes,  # (V,)
     factor: Floats,  # (n_classes, d, d) L'
     mean: Floats,  # (d,)
-    by_node: Nodes,  # (T,) slots in the order of their nodes
-    slot_node: Nodes,  # (T,)
+    nodes: Nodes,  # (T,) the touched ones, ascending
+    slots: Nodes,  # (T,) theirs
     pull: Floats,  # (T, d, d) E'
     target: Floats,  # (T, d) f
     root: Floats,  # (T, d, d) F'
@@ -377,8 +375,8 @@ def _sample_all(
     touched = 0
     for i in range(len(out)):
         p = tree_parent[i]
-        if touched < len(by_node) and slot_node[by_node[touched]] == i:
-            _draw_touched(out, i, p, mean, by_node[touched], pull, target, root, above, inner, value)
+        if touched < len(nodes) and nodes[touched] == i:
+            _draw_touched(out, i, p, mean, slots[touched], pull, target, root, above, inner, value)
             touched += 1
         else:
             _draw_untouched(out, i, p, mean, class_of_node[i], factor, value)
@@ -434,16 +432,16 @@ def _covariances(
     tree_parent: Nodes,  # (V,)
     class_of_node: Nodes,  # (V,)
     covariance: Floats,  # (n_classes, d, d)
-    by_node: Nodes,  # (T,)
-    slot_node: Nodes,  # (T,)
+    nodes: Nodes,  # (T,) the touched ones, ascending
+    slots: Nodes,  # (T,) theirs
     at_slot: Floats,  # (T, d, d)
 ) -> None:
     """Overwrites out: a slot's covariance where touched, else the parent's and the prior's."""
     d = out.shape[1]
     touched = 0
     for i in range(len(out)):
-        if touched < len(by_node) and slot_node[by_node[touched]] == i:
-            out[i] = at_slot[by_node[touched]]
+        if touched < len(nodes) and nodes[touched] == i:
+            out[i] = at_slot[slots[touched]]
             touched += 1
         else:
             for j in range(d):
@@ -458,15 +456,15 @@ def _projected_variances(
     tree_parent: Nodes,  # (V,)
     class_of_node: Nodes,  # (V,)
     class_variance: Floats,  # (n_classes,)
-    by_node: Nodes,  # (T,)
-    slot_node: Nodes,  # (T,)
+    nodes: Nodes,  # (T,) the touched ones, ascending
+    slots: Nodes,  # (T,) theirs
     at_slot: Floats,  # (T,)
 ) -> None:
     """Overwrites out: the variance of the projection of each node on one context."""
     touched = 0
     for i in range(len(out)):
-        if touched < len(by_node) and slot_node[by_node[touched]] == i:
-            out[i] = at_slot[by_node[touched]]
+        if touched < len(nodes) and nodes[touched] == i:
+            out[i] = at_slot[slots[touched]]
             touched += 1
         else:
             out[i] = (out[tree_parent[i]] if i > 0 else 0.0) + class_variance[class_of_node[i]]

@@ -1,0 +1,47 @@
+# Everything runs in .venv, which is made from nothing: python3 >= 3.11 and make are all that is needed.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+.PHONY: help test check bench docs pictures clean
+
+help:
+	@echo "make test      run the tests"
+	@echo "make check     ruff, mypy, import-linter and the docs build"
+	@echo "make bench     print the speed as ratios, beside what they are measured against"
+	@echo "make docs      build the documentation into docs/_build/html"
+	@echo "make pictures  draw the pictures of the README and the docs again"
+	@echo "make clean     remove .venv and everything that was built"
+
+test: .venv/.test
+	@$(BIN)/python -m pytest
+
+check: .venv/.check
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo | tail -n 1
+	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "check: all clean"
+
+bench: .venv/.bench
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks
+
+docs: .venv/.check
+	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+pictures: .venv/.test
+	@$(BIN)/python docs/pictures.py
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bough needs python3 >= 3.11; name one with make PYTHON=...")'
+	@$(PYTHON) -m venv .venv
+
+# One stamp for each set of extras, made anew when the dependencies change.
+.venv/.%: pyproject.toml constraints.txt | .venv/bin/python
+	@$(INSTALL) -e ".[$*]"
+	@touch $@
+
+clean:
+	rm -rf .venv docs/_build docs/api build dist

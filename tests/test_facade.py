@@ -1,0 +1,68 @@
+"""What `import bough` gives and costs, and that the README's example runs as it stands."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bough
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_public_names_are_these():
+    assert sorted(bough.__all__) == [
+        "BayesUCB",
+        "Conditional",
+        "FlatTS",
+        "GaussianModel",
+        "Greedy",
+        "HierTS",
+        "Policy",
+        "Posterior",
+        "TS",
+        "Tree",
+        "UnknownNameError",
+        "by_depth",
+        "by_height",
+        "by_node",
+    ]
+    assert bough._HOME.keys() == set(bough.__all__)
+    assert set(bough.__all__) <= set(dir(bough))
+
+
+@pytest.mark.parametrize("name", bough.__all__)
+def test_every_public_name_has_a_docstring(name):
+    assert getattr(bough, name).__doc__
+
+
+@pytest.mark.parametrize("name", set(bough.__all__) - {"Conditional"})
+def test_every_public_name_has_an_example(name):
+    assert ">>>" in getattr(bough, name).__doc__
+
+
+def test_importing_bough_imports_neither_numba_nor_matplotlib():
+    loaded = run("import bough, sys; print([m for m in ('numba', 'matplotlib', 'pandas') if m in sys.modules])")
+    assert loaded == "[]"
+
+
+def test_an_unknown_attribute_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'HeirTS'"):
+        _ = bough.HeirTS
+
+
+def test_the_example_of_the_readme_runs_as_it_stands():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    expected = [line.split("# ", 1)[1] for line in blocks[0].splitlines() if line.startswith("print(")]
+    assert run(blocks[0]).splitlines() == expected
+
+
+def test_the_version_is_in_the_changelog():
+    assert f"## {bough.__version__}" in (ROOT / "CHANGELOG.md").read_text()
