@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 import bough
 from bough.inference.dense import DensePosterior
+from bough.inference.normals import standard_normals
 from cases import Case, cases, make_case
 from naive import paper_linear, paper_scalar, textbook
 
@@ -154,3 +155,10 @@ def test_many_draws_have_the_posterior_mean_and_covariance():
     deviation = np.sqrt(posterior.covariance)
     assert (np.abs(draws.mean(axis=0) - posterior.mean) <= 5 * deviation / np.sqrt(20_000)).all()
     assert (np.abs(draws.var(axis=0) - deviation**2) <= 5 * deviation**2 * np.sqrt(2 / 20_000)).all()
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.SFC64, np.random.MT19937])
+def test_compiled_normals_are_numpys_own_stream(bits):
+    ours, theirs = np.random.Generator(bits(3)), np.random.Generator(bits(3))
+    np.testing.assert_allclose(standard_normals(ours, (1000, 300)), theirs.standard_normal((1000, 300)), rtol=1e-14)
+    assert ours.random() == theirs.random()

@@ -12,6 +12,7 @@ from bough import storage
 from bough.arrays import Floats, Integers, Names, Nodes
 from bough.covariance import ClassCovariances
 from bough.inference.engine import Engine
+from bough.inference.normals import standard_normals
 from bough.inference.scalar import ScalarEngine
 from bough.inference.vector import VectorEngine
 from bough.model import GaussianModel
@@ -188,10 +189,10 @@ class Posterior:
         """
         generator = np.random.default_rng(rng)
         if size is None:
-            return self._engine.transform(generator.standard_normal(self._shape))
+            return self._engine.transform(standard_normals(generator, self._shape))
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
             raise ValueError(f"size is {size!r}; give how many draws, a whole number")
-        draws = generator.standard_normal((int(size), *self._shape))
+        draws = standard_normals(generator, (int(size), *self._shape))
         for draw in draws:
             self._engine.transform(draw)
         return draws
@@ -233,7 +234,7 @@ class Posterior:
         nodes = np.unique(np.concatenate(levels)).astype(np.int32)
         above = parent[nodes]
         position = np.where(above < 0, -1, np.searchsorted(nodes, above)).astype(np.int32)
-        draw = self._engine.transform_some(nodes, position, rng.standard_normal((len(nodes), *self._shape[1:])))
+        draw = self._engine.transform_some(nodes, position, standard_normals(rng, (len(nodes), *self._shape[1:])))
         return draw[np.searchsorted(nodes, leaves)]
 
     def log_evidence(self) -> float:
