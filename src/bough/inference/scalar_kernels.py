@@ -1,0 +1,176 @@
+"""The compiled kernels of the scalar engine; scalar.py says what the columns of state and law mean."""
+
+from __future__ import annotations
+
+import math
+
+from bough.arrays import Floats, Nodes
+from bough.inference.jit import kernel
+
+# Columns of the state of a slot, and of its law given the parent, which is all that sampling reads.
+M, ETA, M_TOLD, ETA_TOLD, COUNT, SPREAD = range(6)
+GAIN, OFFSET, DEVIATION = range(3)
+
+
+@kernel
+def collect(
+    slots: Nodes,  # (n,)
+    rewards: Floats,  # (n,)
+    mean: float,
+    precision: float,  # of one reward
+    state: Floats,  # (T, 6)
+) -> None:
+    """Adds each reward to its leaf's row of state."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        reward = rewards[i] - mean
+        if state[slot, COUNT] > 0.0:
+            # Welford's sum of squares around the running mean, which is eta / M.
+            off = reward - state[slot, ETA] / state[slot, M]
+            state[slot, SPREAD] += off * off * state[slot, COUNT] / (state[slot, COUNT] + 1.0)
+        state[slot, COUNT] += 1.0
+        state[slot, M] += precision
+        state[slot, ETA] += precision * reward
+
+
+@kernel
+def mark_paths(
+    slots: Nodes,  # (n,)
+    parent: Nodes,  # (T,)
+    law: Floats,  # (T, 3)
+    stale: Nodes,  # (room,)
+) -> int:
+    """Overwrites stale with the slots on the paths to the root, each once; returns how many.
+
+    A negative gain, which no law has, marks a slot that is listed already.
+    """
+    n_stale = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        while slot >= 0 and not law[slot, GAIN] < 0.0:
+            law[slot, GAIN] = -1.0
+            stale[n_stale] = slot
+            n_stale += 1
+            slot = parent[slot]
+    return n_stale
+
+
+@kernel
+def refresh(
+    rootward: Nodes,  # (n,) slots, descending
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    state: Floats,  # (T, 6)
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites the laws of the given slots, and tells their parents' states what has changed."""
+    for i in range(len(rootward)):
+        slot = rootward[i]
+        v = variance[slot_class[slot]]
+        m = state[slot, M]
+        eta = state[slot, ETA]
+        gain = 1.0 / (1.0 + v * m)
+        law[slot, GAIN] = gain
+        law[slot, OFFSET] = v * gain * eta
+        law[slot, DEVIATION] = math.sqrt(v * gain)
+        above = parent[slot]
+        if above >= 0:
+            state[above, M] += m * gain - state[slot, M_TOLD]
+            state[above, ETA] += eta * gain - state[slot, ETA_TOLD]
+        state[slot, M_TOLD] = m * gain
+        state[slot, ETA_TOLD] = eta * gain
+
+
+@kernel
+def sample_all(
+    out: Floats,  # (V,) standard normals on entry, parameters on return
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    deviation: Floats,  # (n_classes,)
+    mean: float,
+    nodes: Nodes,  # (T,) the touched ones, ascending
+    slots: Nodes,  # (T,) theirs
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites out. Untouched stretches follow the prior; between them stand the touched nodes."""
+    start = 0
+    if len(nodes) == 0:
+        out[0] = mean + deviation[class_of_node[0]] * out[0]
+        start = 1
+    for k in range(len(nodes)):
+        slot = slots[k]
+        node = nodes[k]
+        for i in range(start, node):
+            out[i] = out[tree_parent[i]] + deviation[class_of_node[i]] * out[i]
+        above = out[tree_parent[node]] - mean if node > 0 else 0.0
+        out[node] = mean + law[slot, GAIN] * above + law[slot, OFFSET] + law[slot, DEVIATION] * out[node]
+        start = node + 1
+    for i in range(start, len(out)):
+        out[i] = out[tree_parent[i]] + deviation[class_of_node[i]] * out[i]
+
+
+@kernel
+def sample_some(
+    out: Floats,  # (n,) standard normals on entry, parameters on return
+    parent_position: Nodes,  # (n,) -1 for the root
+    classes: Nodes,  # (n,)
+    deviation: Floats,  # (n_classes,)
+    mean: float,
+    slots: Nodes,  # (n,) -1 where untouched
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites out, parents before children."""
+    for i in range(len(out)):
+        above = out[parent_position[i]] - mean if parent_position[i] >= 0 else 0.0
+        slot = slots[i]
+        if slot >= 0:
+            out[i] = mean + law[slot, GAIN] * above + law[slot, OFFSET] + law[slot, DEVIATION] * out[i]
+        else:
+            out[i] = mean + above + deviation[classes[i]] * out[i]
+
+
+@kernel
+def variances(
+    out: Floats,  # (V,)
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    variance: Floats,  # (n_classes,)
+    nodes: Nodes,  # (T,) the touched ones, ascending
+    slots: Nodes,  # (T,) theirs
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites out: S + A var(parent) A, leafward."""
+    touched = 0
+    for i in range(len(out)):
+        above = out[tree_parent[i]] if i > 0 else 0.0
+        if touched < len(nodes) and nodes[touched] == i:
+            slot = slots[touched]
+            out[i] = law[slot, DEVIATION] ** 2 + law[slot, GAIN] ** 2 * above
+            touched += 1
+        else:
+            out[i] = above + variance[class_of_node[i]]
+
+
+@kernel
+def deviance(
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    noise: float,
+    state: Floats,  # (T, 6)
+) -> float:
+    """Minus twice the log evidence, without its constant: a sum of terms that are none of them negative.
+
+    A node's message says eta~ / M~ with precision M~; how far that is from the mean of what its siblings and it
+    said together is what their parent finds surprising. The same at the leaves is the spread of the rewards.
+    """
+    total = 0.0
+    for slot in range(len(state)):
+        m = state[slot, M]
+        above = parent[slot]
+        expected = state[above, ETA] / state[above, M] if above >= 0 else 0.0
+        total += state[slot, M_TOLD] * (state[slot, ETA] / m - expected) ** 2
+        total += math.log1p(variance[slot_class[slot]] * m)
+        total += state[slot, SPREAD] / noise
+    return total
