@@ -10,11 +10,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bough import problems, theory
     from bough.covariance import by_depth, by_height, by_node
     from bough.model import GaussianModel
     from bough.names import UnknownNameError
     from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy
     from bough.posterior import Conditional, Posterior
+    from bough.simulation import Simulation, simulate
     from bough.tree import Tree
 
 _HOME = {
@@ -26,12 +28,16 @@ _HOME = {
     "HierTS": "bough.policies",
     "Policy": "bough.policies",
     "Posterior": "bough.posterior",
+    "Simulation": "bough.simulation",
     "TS": "bough.policies",
     "Tree": "bough.tree",
     "UnknownNameError": "bough.names",
     "by_depth": "bough.covariance",
     "by_height": "bough.covariance",
     "by_node": "bough.covariance",
+    "problems": "bough",
+    "simulate": "bough.simulation",
+    "theory": "bough",
 }
 
 __all__ = [
@@ -44,11 +50,15 @@ __all__ = [
     "HierTS",
     "Policy",
     "Posterior",
+    "Simulation",
     "Tree",
     "UnknownNameError",
     "by_depth",
     "by_height",
     "by_node",
+    "problems",
+    "simulate",
+    "theory",
 ]
 
 __version__ = version("bough")
@@ -57,7 +67,8 @@ __version__ = version("bough")
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'bough' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    home = _HOME[name]
+    value = import_module(f"bough.{name}") if home == "bough" else getattr(import_module(home), name)
     globals()[name] = value
     return value
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from bough.arrays import Floats, Nodes
 from bough.inference.jit import kernel
 
@@ -56,6 +58,22 @@ def mark_paths(
 
 
 @kernel
+def refresh_slot(slot: int, above: int, v: float, state: Floats, law: Floats) -> None:
+    """Overwrites the law of a slot of prior variance v, and tells the state above (-1: none) what changed."""
+    m = state[slot, M]
+    eta = state[slot, ETA]
+    gain = 1.0 / (1.0 + v * m)
+    law[slot, GAIN] = gain
+    law[slot, OFFSET] = v * gain * eta
+    law[slot, DEVIATION] = math.sqrt(v * gain)
+    if above >= 0:
+        state[above, M] += m * gain - state[slot, M_TOLD]
+        state[above, ETA] += eta * gain - state[slot, ETA_TOLD]
+    state[slot, M_TOLD] = m * gain
+    state[slot, ETA_TOLD] = eta * gain
+
+
+@kernel
 def refresh(
     rootward: Nodes,  # (n,) slots, descending
     parent: Nodes,  # (T,)
@@ -67,19 +85,7 @@ def refresh(
     """Overwrites the laws of the given slots, and tells their parents' states what has changed."""
     for i in range(len(rootward)):
         slot = rootward[i]
-        v = variance[slot_class[slot]]
-        m = state[slot, M]
-        eta = state[slot, ETA]
-        gain = 1.0 / (1.0 + v * m)
-        law[slot, GAIN] = gain
-        law[slot, OFFSET] = v * gain * eta
-        law[slot, DEVIATION] = math.sqrt(v * gain)
-        above = parent[slot]
-        if above >= 0:
-            state[above, M] += m * gain - state[slot, M_TOLD]
-            state[above, ETA] += eta * gain - state[slot, ETA_TOLD]
-        state[slot, M_TOLD] = m * gain
-        state[slot, ETA_TOLD] = eta * gain
+        refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
 
 
 @kernel
@@ -174,3 +180,85 @@ def deviance(
         total += math.log1p(variance[slot_class[slot]] * m)
         total += state[slot, SPREAD] / noise
     return total
+
+
+@kernel
+def _choose(score: Floats, rng: np.random.Generator) -> int:
+    """The largest score's place, ties broken as `policies.largest` breaks them."""
+    best = 0
+    ties = 1
+    for k in range(1, len(score)):
+        if score[k] > score[best]:
+            best = k
+            ties = 1
+        elif score[k] == score[best]:
+            ties += 1
+    if ties > 1:
+        wanted = int(rng.random() * ties)
+        for k in range(best, len(score)):
+            if score[k] == score[best]:
+                if wanted == 0:
+                    return k
+                wanted -= 1
+    return best
+
+
+@kernel
+def play(
+    sampled: bool,  # draw parameters each round; otherwise take their means
+    quantiles: Floats,  # (rounds,) standard deviations added to the means
+    rng: np.random.Generator,
+    truth: Floats,  # (K,) each action's mean reward
+    noise: Floats,  # (rounds,) added to the mean reward
+    leaves: Nodes,  # (K,)
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    variance: Floats,  # (n_classes,)
+    deviation: Floats,  # (n_classes,)
+    mean: float,
+    precision: float,  # of one reward
+    state: Floats,  # (V, 6) zeros on entry
+    law: Floats,  # (V, 3)
+    value: Floats,  # (V,)
+    spread: Floats,  # (V,)
+    score: Floats,  # (K,)
+    gap: Floats,  # (rounds,)
+) -> None:
+    """Overwrites gap with the regret of each round, and everything from state on; moves rng on.
+
+    A whole run of a policy. Every node has a slot, its own number. The same numbers, drawn in the same order, as
+    the policy's own decide and update give.
+    """
+    best = truth.max()
+    for i in range(len(law)):
+        law[i, GAIN] = 1.0
+        law[i, OFFSET] = 0.0
+        law[i, DEVIATION] = deviation[class_of_node[i]]
+    for t in range(len(gap)):
+        for i in range(len(value)):
+            p = tree_parent[i]
+            above = value[p] if i > 0 else mean
+            step = law[i, DEVIATION] * rng.standard_normal() if sampled else 0.0
+            if state[i, M] > 0.0:
+                value[i] = mean + law[i, GAIN] * (above - mean) + law[i, OFFSET] + step
+            else:
+                value[i] = above + step
+        if quantiles[t] != 0.0:
+            for i in range(len(value)):
+                above = spread[tree_parent[i]] if i > 0 else 0.0
+                if state[i, M] > 0.0:
+                    spread[i] = law[i, DEVIATION] ** 2 + law[i, GAIN] ** 2 * above
+                else:
+                    spread[i] = above + variance[class_of_node[i]]
+        for k in range(len(leaves)):
+            score[k] = value[leaves[k]]
+            if quantiles[t] != 0.0:
+                score[k] += quantiles[t] * math.sqrt(spread[leaves[k]])
+        action = _choose(score, rng)
+        gap[t] = best - truth[action]
+        slot = leaves[action]
+        state[slot, M] += precision
+        state[slot, ETA] += precision * (truth[action] + noise[t] - mean)
+        while slot >= 0:
+            refresh_slot(slot, tree_parent[slot], variance[class_of_node[slot]], state, law)
+            slot = tree_parent[slot]

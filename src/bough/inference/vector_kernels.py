@@ -48,6 +48,57 @@ def triangulate(
 
 
 @kernel
+def observe_row(
+    w: Floats,  # (d,) overwritten
+    r: float,
+    slot: int,
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    factor: Floats,  # (n_classes, d, d) L'
+    triangle: Floats,  # (T, d, d) C
+    pull: Floats,  # (T, d, d) E'
+    target: Floats,  # (T, d) f
+    stale: Flags,  # (T,)
+    own: Floats,  # (d,) scratch, as the next two
+    cosine: Floats,
+    sine: Floats,
+) -> float:
+    """Takes the row w' theta = r from a leaf to the root, updating triangle to stale; returns the surprise."""
+    d = len(w)
+    while slot >= 0:
+        class_ = slot_class[slot]
+        for k in range(d):
+            total = 0.0
+            for j in range(d):
+                total += factor[class_, k, j] * w[j]
+            own[k] = total
+        for k in range(d):  # rotate [own | w | r] against each row of [C | E | f]
+            length = math.sqrt(triangle[slot, k, k] ** 2 + own[k] * own[k])
+            c = triangle[slot, k, k] / length
+            s = own[k] / length
+            cosine[k] = c
+            sine[k] = s
+            for j in range(k, d):
+                a = triangle[slot, k, j]
+                b = own[j]
+                triangle[slot, k, j] = c * a + s * b
+                own[j] = c * b - s * a
+            a = target[slot, k]
+            target[slot, k] = c * a + s * r
+            r = c * r - s * a
+        for j in range(d):
+            left = w[j]
+            for k in range(d):
+                a = pull[slot, j, k]
+                pull[slot, j, k] = cosine[k] * a + sine[k] * left
+                left = cosine[k] * left - sine[k] * a
+            w[j] = left
+        stale[slot] = True
+        slot = parent[slot]
+    return r
+
+
+@kernel
 def observe_rows(
     slots: Nodes,  # (n,)
     rows: Floats,  # (n, d) overwritten
@@ -65,40 +116,26 @@ def observe_rows(
     d = rows.shape[1]
     own, cosine, sine = np.empty(d), np.empty(d), np.empty(d)
     for i in range(len(slots)):
-        w = rows[i]
-        r = values[i]
-        slot = slots[i]
-        while slot >= 0:
-            class_ = slot_class[slot]
-            for k in range(d):
-                total = 0.0
-                for j in range(d):
-                    total += factor[class_, k, j] * w[j]
-                own[k] = total
-            for k in range(d):  # rotate [own | w | r] against each row of [C | E | f]
-                length = math.sqrt(triangle[slot, k, k] ** 2 + own[k] * own[k])
-                c = triangle[slot, k, k] / length
-                s = own[k] / length
-                cosine[k] = c
-                sine[k] = s
-                for j in range(k, d):
-                    a = triangle[slot, k, j]
-                    b = own[j]
-                    triangle[slot, k, j] = c * a + s * b
-                    own[j] = c * b - s * a
-                a = target[slot, k]
-                target[slot, k] = c * a + s * r
-                r = c * r - s * a
+        left = observe_row(
+            rows[i], values[i], slots[i], parent, slot_class, factor, triangle, pull, target, stale, own, cosine, sine
+        )
+        surprise[0] += left * left
+
+
+@kernel
+def refresh_root(slot: int, class_: int, factor: Floats, triangle: Floats, root: Floats) -> None:
+    """Overwrites root[slot], solving C' F' = L' row by row."""
+    d = factor.shape[1]
+    for k in range(d):
+        for j in range(d):
+            root[slot, k, j] = factor[class_, k, j]
+        for m in range(k):
+            c = triangle[slot, m, k]
             for j in range(d):
-                left = w[j]
-                for k in range(d):
-                    a = pull[slot, j, k]
-                    pull[slot, j, k] = cosine[k] * a + sine[k] * left
-                    left = cosine[k] * left - sine[k] * a
-                w[j] = left
-            stale[slot] = True
-            slot = parent[slot]
-        surprise[0] += r * r
+                root[slot, k, j] -= c * root[slot, m, j]
+        c = triangle[slot, k, k]
+        for j in range(d):
+            root[slot, k, j] /= c
 
 
 @kernel
@@ -109,23 +146,11 @@ def refresh_roots(
     triangle: Floats,  # (T, d, d) C
     root: Floats,  # (T, d, d) F'
 ) -> None:
-    """Overwrites the stale roots, solving C' F' = L' row by row, and stale."""
-    d = factor.shape[1]
+    """Overwrites the stale roots, and stale."""
     for slot in range(len(stale)):
-        if not stale[slot]:
-            continue
-        F = root[slot]
-        C = triangle[slot]
-        L = factor[slot_class[slot]]
-        for k in range(d):
-            for j in range(d):
-                F[k, j] = L[k, j]
-            for m in range(k):
-                for j in range(d):
-                    F[k, j] -= C[m, k] * F[m, j]
-            for j in range(d):
-                F[k, j] /= C[k, k]
-        stale[slot] = False
+        if stale[slot]:
+            refresh_root(slot, slot_class[slot], factor, triangle, root)
+            stale[slot] = False
 
 
 @kernel
@@ -286,3 +311,89 @@ def projected_variances(
             touched += 1
         else:
             out[i] = (out[tree_parent[i]] if i > 0 else 0.0) + class_variance[class_of_node[i]]
+
+
+@kernel
+def _choose(score: Floats, rng: np.random.Generator) -> int:
+    """The largest score's place, ties broken as `policies.largest` breaks them."""
+    best = 0
+    ties = 1
+    for k in range(1, len(score)):
+        if score[k] > score[best]:
+            best = k
+            ties = 1
+        elif score[k] == score[best]:
+            ties += 1
+    if ties > 1:
+        wanted = int(rng.random() * ties)
+        for k in range(best, len(score)):
+            if score[k] == score[best]:
+                if wanted == 0:
+                    return k
+                wanted -= 1
+    return best
+
+
+@kernel
+def play(
+    sampled: bool,  # draw parameters each round; otherwise take their means
+    rng: np.random.Generator,
+    truth: Floats,  # (K, d) each action's parameter
+    contexts: Floats,  # (rounds, d)
+    noise: Floats,  # (rounds,) added to the mean reward
+    leaves: Nodes,  # (K,)
+    tree_parent: Nodes,  # (V,)
+    class_of_node: Nodes,  # (V,)
+    factor: Floats,  # (n_classes, d, d) L'
+    mean: Floats,  # (d,)
+    deviation: float,  # of the noise
+    triangle: Floats,  # (V, d, d) C, identities on entry
+    pull: Floats,  # (V, d, d) E', zeros on entry
+    target: Floats,  # (V, d) f, zeros on entry
+    root: Floats,  # (V, d, d) F'
+    stale: Flags,  # (V,) False on entry: not observed yet
+    value: Floats,  # (V, d)
+    score: Floats,  # (K,)
+    gap: Floats,  # (rounds,)
+) -> None:
+    """Overwrites gap with the regret of each round, and everything from triangle on; moves rng on.
+
+    A whole run of a policy. Every node has a slot, its own number, and stale says which are touched. The same
+    numbers, drawn in the same order, as the policy's own decide and update give.
+    """
+    d = len(mean)
+    above, inner, drawn = np.empty(d), np.empty(d), np.empty(d)
+    own, cosine, sine, w = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    for t in range(len(gap)):
+        for i in range(len(value)):
+            for k in range(d):
+                value[i, k] = rng.standard_normal() if sampled else 0.0
+        for i in range(len(value)):
+            p = tree_parent[i]
+            if stale[i]:
+                _draw_touched(value, i, p, mean, i, pull, target, root, above, inner, drawn)
+            else:
+                _draw_untouched(value, i, p, mean, class_of_node[i], factor, drawn)
+        best = -math.inf
+        for a in range(len(leaves)):
+            score[a] = 0.0
+            true = 0.0
+            for k in range(d):
+                score[a] += value[leaves[a], k] * contexts[t, k]
+                true += truth[a, k] * contexts[t, k]
+            best = max(best, true)
+        action = _choose(score, rng)
+        taken = 0.0
+        for k in range(d):
+            taken += truth[action, k] * contexts[t, k]
+        gap[t] = best - taken
+        expected = 0.0
+        for k in range(d):
+            w[k] = contexts[t, k] / deviation
+            expected += contexts[t, k] * mean[k]
+        r = (taken + noise[t] - expected) / deviation
+        slot = leaves[action]
+        observe_row(w, r, slot, tree_parent, class_of_node, factor, triangle, pull, target, stale, own, cosine, sine)
+        while slot >= 0:
+            refresh_root(slot, class_of_node[slot], factor, triangle, root)
+            slot = tree_parent[slot]

@@ -1,0 +1,316 @@
+"""The paper's regret bounds (section 5) and the lemmas behind them, computed; docs/theory.md has the derivations.
+
+All of it is for K-armed models, as in the paper. Bounds of TS and FlatTS are those of `model.independent()` and
+`model.flat()`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
+
+from bough.arrays import Floats
+from bough.model import GaussianModel
+
+Constant = Literal["lemma", "two", "telescoped"]
+
+
+@dataclass(frozen=True, eq=False)
+class RegretBound:
+    """Theorem 1 with its parts: `total` is `first + second`."""
+
+    total: float
+    first: float
+    """sqrt(2 n G(n) log(1 / delta))"""
+    second: float
+    """sqrt(2 / pi) sigma_max K n delta"""
+    complexity: float
+    """G(n), the sum of `scaling * weight` over the nodes."""
+    weight: Floats
+    """(V,) w_i"""
+    scaling: Floats
+    """(V,) what stands in the place of c^h_i"""
+    c: float
+    """The constant of Lemma 4; for "telescoped" the largest factor of a single node."""
+    sigma_max: float
+    """The largest prior standard deviation of an action."""
+    delta: float
+
+    def __repr__(self) -> str:
+        return (
+            f"RegretBound(total={self.total:.1f}, first={self.first:.1f}, second={self.second:.1f}, "
+            f"complexity={self.complexity:.1f}, c={self.c:g}, sigma_max={self.sigma_max:.3g}, delta={self.delta:.3g})"
+        )
+
+
+def regret_bound(
+    model: GaussianModel, rounds: int, delta: float | Literal["best"] | None = None, constant: Constant = "lemma"
+) -> RegretBound:
+    """The bound of Theorem 1 on the Bayes regret of HierTS.
+
+    `delta` is 1 / rounds unless given; "best" chooses the one with the smallest bound. `constant` says what bounds the
+    growth of a node's precision in one round: "lemma" (c = 1 + sigma_0,max^2 / sigma^2, Lemma 4), "two" (c = 2,
+    where the noise is at least as wide as every prior) or "telescoped", which is never worse.
+
+    >>> import bough
+    >>> model = bough.problems.constant(branching=2, height=4)
+    >>> bough.theory.regret_bound(model, rounds=500)
+    RegretBound(total=1262.3, first=1233.8, second=28.5, complexity=244.9, c=2, sigma_max=2.24, delta=0.002)
+    >>> bough.theory.regret_bound(model, rounds=500, constant="telescoped").total
+    1166.8...
+    """
+    _check_scalar(model)
+    rounds = _checked_rounds(rounds)
+    weight, (scaling, c) = node_weights(model, rounds), scaling_constants(model, constant)
+    complexity = float(scaling @ weight)
+    sigma_max = math.sqrt(float(model.tree.at_leaves(model.marginal_covariance).max()))
+    slope = math.sqrt(2.0 / math.pi) * sigma_max * model.tree.n_actions * rounds
+    if delta == "best":
+        delta = _best_delta(2.0 * rounds * complexity, slope)
+    elif delta is None:
+        delta = 1.0 / rounds
+    elif not isinstance(delta, (int, float)) or not 0.0 < delta <= 1.0:
+        raise ValueError(f'delta is {delta!r}; give a probability above 0 and at most 1, or "best"')
+    first = math.sqrt(2.0 * rounds * complexity * math.log(1.0 / delta))
+    return RegretBound(
+        first + slope * delta, first, slope * delta, complexity, weight, scaling, c, sigma_max, float(delta)
+    )
+
+
+def _best_delta(scale: float, slope: float) -> float:
+    """The delta that makes sqrt(scale log(1 / delta)) + slope delta smallest; at 1 the first term is gone."""
+    if slope == 0.0:
+        return 1.0
+
+    def bound(log_delta: float) -> float:
+        return math.sqrt(-scale * log_delta) + slope * math.exp(log_delta)
+
+    found = minimize_scalar(bound, bounds=(-700.0, -1e-12), method="bounded", options={"xatol": 1e-10})
+    return math.exp(float(found.x)) if bound(float(found.x)) < bound(0.0) else 1.0
+
+
+def node_weights(model: GaussianModel, rounds: int) -> Floats:
+    """(V,) the w_i of Theorem 1; 0 for a node of variance zero, which there is nothing to learn about.
+
+    A child of variance zero tells its parent all that it hears, so what it can hear stands in the place of its
+    infinite precision.
+
+    >>> import bough
+    >>> bough.theory.node_weights(bough.problems.constant(branching=2, height=1), rounds=100).round(3)
+    array([1.585, 6.658, 6.658])
+    """
+    _check_scalar(model)
+    tree, noise = model.tree, model.noise_variance
+    variance = model.classes.table[model.classes.of_node]
+    heard = np.zeros(tree.n_nodes)  # the most precision that a node can collect from below
+    heard[tree.leaves] = _checked_rounds(rounds) / noise
+    for start, end in tree._levels_upward():
+        if start == 0:
+            break
+        own = variance[start:end]
+        told = np.where(own > 0.0, 1.0 / np.where(own > 0.0, own, 1.0), heard[start:end])
+        np.add.at(heard, tree.parent[start:end], told)
+    positive = np.where(variance > 0.0, variance, 1.0)
+    weight = positive / np.log1p(positive / noise) * np.log1p(positive * heard)
+    return np.where(variance > 0.0, weight, 0.0)
+
+
+def scaling_constants(model: GaussianModel, constant: Constant = "lemma") -> tuple[Floats, float]:
+    """(V,) what a node's weight is multiplied with in G(n), c^h_i or its sharper form, and c.
+
+    >>> import bough
+    >>> model = bough.problems.constant(branching=2, height=3)
+    >>> bough.theory.scaling_constants(model, "lemma")[0][[0, 1, 3, 7]]
+    array([8., 4., 2., 1.])
+    >>> bough.theory.scaling_constants(model, "telescoped")[0][[0, 1, 3, 7]]
+    array([4., 3., 2., 1.])
+    """
+    _check_scalar(model)
+    noise, largest = model.noise_variance, float(model.classes.table[np.unique(model.classes.of_node)].max())
+    if constant == "telescoped":
+        below = variance_below(model)
+        variance = model.classes.table[model.classes.of_node]
+        return 1.0 + below / noise, float(1.0 + (variance / (noise + below)).max())
+    if constant == "lemma":
+        c = 1.0 + largest / noise
+    elif constant == "two":
+        if largest > noise:
+            raise ValueError(
+                f'constant "two" needs noise at least as wide as every prior; the noise variance is {noise:g} and the '
+                f'largest prior variance {largest:g}; use "lemma" or "telescoped"'
+            )
+        c = 2.0
+    else:
+        raise ValueError(f'constant is {constant!r}; give "lemma", "two" or "telescoped"')
+    return np.power(c, model.tree.node_height, dtype=np.float64), c
+
+
+def variance_below(model: GaussianModel) -> Floats:
+    """(V,) the largest sum of prior variances strictly below each node on a path to a leaf.
+
+    >>> import bough
+    >>> bough.theory.variance_below(bough.problems.increasing(branching=2, height=2))
+    array([3., 1., 1., 0., 0., 0., 0.])
+    """
+    _check_scalar(model)
+    tree, variance = model.tree, model.classes.table[model.classes.of_node]
+    below = np.zeros(tree.n_nodes)
+    for start, end in tree._levels_upward():
+        if start:
+            np.maximum.at(below, tree.parent[start:end], variance[start:end] + below[start:end])
+    return below
+
+
+# -- the lemmas ------------------------------------------------------------------------------------
+
+
+class Information(NamedTuple):
+    """What one more reward adds to the conditional precision of each node on a path, root first."""
+
+    gained: Floats
+    """Exactly."""
+    bound: Floats
+    """At least, by Lemma 3 with the chosen constant."""
+
+
+def variance_decomposition(posterior: Any, action: Any) -> Floats:
+    """Lemma 2: the terms, root to leaf, whose sum is the marginal posterior variance of an action.
+
+    >>> import bough
+    >>> posterior = bough.Posterior(bough.problems.constant(branching=2, height=2))
+    >>> posterior.update(3, 1.0)
+    >>> terms = bough.theory.variance_decomposition(posterior, 4)
+    >>> terms.sum() - posterior.covariance[4]
+    np.float64(0.0)
+    """
+    _, gains, variances = _path(posterior, action)
+    carried = np.append(np.cumprod(gains[:0:-1] ** 2)[::-1], 1.0)
+    return carried * variances
+
+
+def information(posterior: Any, action: Any, constant: Constant = "lemma") -> Information:
+    """Lemma 3: what one more reward of the action adds to the conditional precision of each node on its path.
+
+    Nodes of variance zero have an infinite precision and are left out.
+
+    >>> import bough
+    >>> posterior = bough.Posterior(bough.problems.constant(branching=2, height=2))
+    >>> gained, bound = bough.theory.information(posterior, 3)
+    >>> gained.round(3), bound.round(3)
+    (array([0.333, 0.5  , 1.   ]), array([0.25, 0.5 , 1.  ]))
+    """
+    nodes, gains, variances = _path(posterior, action)
+    model = posterior.model
+    prior = model.classes.table[model.classes.of_node[nodes]]
+    scaling = scaling_constants(model, constant)[0][nodes]
+    gained = np.empty(len(nodes))
+    extra = 1.0 / model.noise_variance
+    for i in range(len(nodes) - 1, -1, -1):
+        gained[i] = extra
+        # the message M~ = M / (1 + v M) after the precision below has grown by extra
+        extra = gains[i] ** 2 * extra / (1.0 + variances[i] * extra)
+    carried = np.append(np.cumprod(gains[:0:-1] ** 2)[::-1], 1.0)
+    known = prior > 0.0
+    return Information(gained[known], (carried / scaling / model.noise_variance)[known])
+
+
+def _path(posterior: Any, action: Any) -> tuple[Any, Floats, Floats]:
+    """The nodes on the path of an action, root first, with their gains and conditional variances."""
+    model = posterior.model
+    _check_scalar(model)
+    node = model.tree.action_node(action)
+    nodes = []
+    while node >= 0:
+        nodes.append(node)
+        node = int(model.tree.parent[node])
+    conditionals = [posterior.conditional(one) for one in reversed(nodes)]
+    gains, variances = (np.array([getattr(c, part) for c in conditionals]) for part in ("gain", "covariance"))
+    return np.array(nodes[::-1]), gains, variances
+
+
+# -- comparisons -----------------------------------------------------------------------------------
+
+
+def complexity_ratio(model: GaussianModel, rounds: int, constant: Constant = "lemma") -> float:
+    """How many times the complexity G(n) of TS is that of HierTS, as in section 5.3 but with the logarithms.
+
+    >>> import bough
+    >>> bough.theory.complexity_ratio(bough.problems.increasing(branching=10, height=3), 500, "telescoped")
+    4.61...
+    """
+    ours = regret_bound(model, rounds, constant=constant).complexity
+    return regret_bound(model.independent(), rounds, constant=constant).complexity / ours
+
+
+def expected_maximum(model: GaussianModel) -> float:
+    """The prior expectation of the largest mean reward among the actions, by quadrature.
+
+    >>> import bough
+    >>> tree = bough.Tree.balanced(branching=2, height=1)
+    >>> bough.theory.expected_maximum(bough.GaussianModel(tree, covariance=bough.by_depth([3.0, 1.0])))  # 1 / sqrt(pi)
+    0.5641...
+    """
+    _check_scalar(model)
+    tree, deviation = model.tree, model.class_factors[model.classes.of_node]
+    reach = 9.0 * math.sqrt(max(float(model.marginal_covariance.max()), 1e-300))
+    grid = np.linspace(-reach, reach, 8001)
+    # For each distinct kind of subtree, the distribution function of the largest sum of steps strictly below its top.
+    functions = [np.where(grid < 0.0, 0.0, 1.0)]  # kind 0, an action: nothing below
+    kind_of_subtree: dict[bytes, int] = {}
+    kind = np.zeros(tree.n_nodes, dtype=np.int64)
+    with_step: dict[tuple[float, float], Floats] = {}
+    for node in np.flatnonzero(np.diff(tree.child_start))[::-1]:
+        children = tree.children(int(node))
+        members, count = np.unique(np.column_stack([kind[children], deviation[children]]), axis=0, return_counts=True)
+        signature = members.tobytes() + count.tobytes()
+        if signature not in kind_of_subtree:
+            log_function = np.zeros(len(grid))
+            for (child, spread), times in zip(members.tolist(), count.tolist(), strict=True):
+                if (child, spread) not in with_step:
+                    with_step[child, spread] = _with_step(functions[int(child)], child == 0, spread, grid)
+                with np.errstate(divide="ignore"):
+                    log_function += times * np.log(with_step[child, spread])
+            kind_of_subtree[signature] = len(functions)
+            functions.append(np.exp(log_function))
+        kind[node] = kind_of_subtree[signature]
+    # The root's own step moves all actions alike, so it has no part in the expectation.
+    return float(model.mean + reach - np.trapezoid(functions[kind[0]], grid))
+
+
+def _with_step(function: Floats, is_action: bool, spread: float, grid: Floats) -> Floats:
+    """The distribution function after an independent normal step of that standard deviation."""
+    if spread == 0.0:
+        return function
+    if is_action:
+        return np.asarray(ndtr(grid / spread))
+    points, weights = np.polynomial.hermite_e.hermegauss(80)
+    shifted = np.interp(grid[:, None] - spread * points[None, :], grid, function, left=0.0, right=1.0)
+    return np.asarray(shifted @ (weights / weights.sum()))
+
+
+def uniform_regret(model: GaussianModel, rounds: int) -> float:
+    """The Bayes regret of choosing every action equally often: what a bound must beat to say anything.
+
+    >>> import bough
+    >>> round(bough.theory.uniform_regret(bough.problems.constant(branching=2, height=4), rounds=500))
+    1510
+    """
+    return _checked_rounds(rounds) * (expected_maximum(model) - float(model.mean))
+
+
+def _check_scalar(model: GaussianModel) -> None:
+    if not isinstance(model, GaussianModel):
+        raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
+    if not model.is_scalar:
+        raise ValueError(f"the theory is for K-armed models; this one has parameters of length {model.dim}")
+
+
+def _checked_rounds(rounds: Any) -> int:
+    if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 1:
+        raise ValueError(f"rounds is {rounds!r}; give a whole number of at least 1")
+    return int(rounds)
