@@ -83,4 +83,6 @@ def make_case(dim: int | None, shape: str, n_nodes: int, n: int, rng: np.random.
         contexts = rng.normal(size=(n, span)) @ rng.normal(size=(span, dim))
         truth = (truth * contexts).sum(axis=1)
     rewards = truth + rng.normal(size=n) * np.sqrt(model.noise_variance)
+    if rng.random() < 0.2:  # rewards that the model did not make
+        rewards[rng.integers(n)] += 1e3 * rng.normal()
     return Case(model, actions, rewards, contexts)

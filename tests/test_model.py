@@ -96,6 +96,8 @@ def model(**changed):
 BAD = {
     "tree": (lambda: bough.GaussianModel("tree"), "tree is a str"),
     "mean": (lambda: model(mean="x"), "mean is 'x'"),
+    "number in text": (lambda: model(mean="0"), "mean is '0'"),
+    "list of variances": (lambda: model(covariance=[4.0, 2.0, 1.0]), "or by_depth, by_height or by_node"),
     "mean shape": (lambda: model(mean=np.zeros((2, 2))), "mean has shape (2, 2)"),
     "empty mean": (lambda: model(mean=[]), "mean has shape (0,)"),
     "infinite mean": (lambda: model(mean=np.inf), "mean is inf"),

@@ -132,11 +132,11 @@ def test_a_save_that_fails_half_way_leaves_the_old_file(tmp_path, monkeypatch):
     path = saved(tmp_path)
     before = path.read_bytes()
 
-    def full_disk(file, **_):
-        file.write(b"half a file")
+    def full_disk(member, *_, **__):
+        member.write(b"half a file")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(storage.np, "savez_compressed", full_disk)
+    monkeypatch.setattr(storage.np.lib.format, "write_array", full_disk)
     with pytest.raises(OSError, match="no space"):
         bough.Posterior(bough.GaussianModel(bough.Tree.balanced(2, 2))).save(path)
     assert path.read_bytes() == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 from bough.arrays import Floats, Nodes
 from bough.tree import Tree
 
+LARGEST = 1e150  # the square of anything larger is no longer a number
 _ROUNDING = 1e-10  # how far from symmetric and semi-definite rounding may have brought a matrix
 
 
@@ -58,6 +59,8 @@ def by_node(values: Mapping[Any, Any] | Sequence[Any] | Floats, default: Any = N
     >>> model.marginal_covariance
     array([ 1.,  2., 10.,  3.,  3.])
     """
+    if hasattr(values, "to_dict"):  # a pandas Series, whose index has the names
+        values = values.to_dict()
     if default is not None and not isinstance(values, Mapping):
         raise ValueError("default goes with a mapping; an array has a covariance for every node already")
     return CovarianceRule("node", values, default)
@@ -70,6 +73,10 @@ class ClassCovariances:
     kind: Literal["depth", "height", "node"]
     of_node: Nodes  # (V,)
     table: Floats  # (n_classes,) or (n_classes, d, d)
+
+    def __post_init__(self) -> None:
+        for array in (self.of_node, self.table):
+            array.setflags(write=False)
 
 
 def resolve(rule: Any, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
@@ -89,6 +96,14 @@ def resolve(rule: Any, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
         )
     table = _checked(values, [f"covariance at {rule.kind} {i}" for i in range(len(values))], dim, scalar)
     return ClassCovariances(rule.kind, tree.depth if rule.kind == "depth" else tree.node_height, table)
+
+
+def checked_classes(kind: Any, of_node: Nodes, table: Floats, dim: int, scalar: bool) -> ClassCovariances:
+    """Covariances by class as a file has them, checked like the user's own."""
+    of_node = np.array(of_node, dtype=np.int32)
+    if kind not in ("depth", "height", "node") or ((of_node < 0) | (of_node >= len(table))).any():
+        raise ValueError(f"the covariances do not fit the nodes (by {kind!r}, {len(table)} classes)")
+    return ClassCovariances(kind, of_node, _checked(table, None, dim, scalar))
 
 
 def _resolve_nodes(rule: CovarianceRule, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
@@ -116,9 +131,10 @@ def _resolve_nodes(rule: CovarianceRule, tree: Tree, dim: int, scalar: bool) -> 
 
 
 def _as_list(values: Any, what: str) -> Any:
-    if np.ndim(values) == 0 if isinstance(values, (int, float, np.ndarray)) else not hasattr(values, "__len__"):
+    single = isinstance(values, np.ndarray) and values.ndim == 0
+    if single or isinstance(values, (str, bytes, Mapping, Set)) or not hasattr(values, "__len__"):
         raise ValueError(f"{what} was given {values!r}; give a list of covariances")
-    return values
+    return values if isinstance(values, np.ndarray) else list(values)
 
 
 def _checked(values: Any, labels: list[str] | None, dim: int, scalar: bool) -> Floats:
@@ -128,10 +144,10 @@ def _checked(values: Any, labels: list[str] | None, dim: int, scalar: bool) -> F
         return labels[i] if labels is not None else f"covariance of node {i}"
 
     table = _stacked(values, label, dim, scalar)
-    sound = np.isfinite(table).all(axis=tuple(range(1, table.ndim)))
+    sound = (np.abs(table) < LARGEST).all(axis=tuple(range(1, table.ndim)))
     if not sound.all():
         i = int(np.flatnonzero(~sound)[0])
-        raise ValueError(f"the {label(i)} is {_short(table[i])}; covariances are finite")
+        raise ValueError(f"the {label(i)} is {_short(table[i])}; covariances are finite and below {LARGEST:g}")
     if scalar:
         if (table < 0).any():
             i = int(np.flatnonzero(table < 0)[0])
@@ -156,7 +172,7 @@ def _checked(values: Any, labels: list[str] | None, dim: int, scalar: bool) -> F
 def _stacked(values: Any, label: Any, dim: int, scalar: bool) -> Floats:
     try:
         plain = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         plain = np.empty(0)  # ragged, such as numbers beside matrices: taken one by one
     if plain.shape == (len(values),):
         return plain.copy() if scalar else plain[:, None, None] * np.eye(dim)
@@ -166,13 +182,13 @@ def _stacked(values: Any, label: Any, dim: int, scalar: bool) -> Floats:
     for i, value in enumerate(values):
         try:
             one = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(f"the {label(i)} is {value!r}; give a number or a matrix") from None
         if one.ndim == 0 and not scalar:
             one = one * np.eye(dim)
         if one.shape != (() if scalar else (dim, dim)):
             wanted = "a number, as the mean is one" if scalar else f"a number or a {dim} x {dim} matrix, as the mean"
-            raise ValueError(f"the {label(i)} has shape {one.shape}; give {wanted}")
+            raise ValueError(f"the {label(i)} has shape {one.shape}; give {wanted}, or by_depth, by_height or by_node")
         rows.append(one)
     return np.array(rows)
 
@@ -183,6 +199,12 @@ def _short(value: Floats) -> str:
 
 def factors(table: Floats) -> Floats:
     """L with L L' = Sigma for each covariance: the standard deviation, or (d, d) where d > 1."""
+    found = _factors(table)
+    found.setflags(write=False)
+    return found
+
+
+def _factors(table: Floats) -> Floats:
     if table.ndim == 1:
         return np.sqrt(table)
     try:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from bough import seeds
 from bough.arrays import Floats, Nodes
-from bough.covariance import ClassCovariances, factors, resolve
+from bough.covariance import LARGEST, ClassCovariances, factors, resolve
 from bough.tree import Tree
 
 
@@ -163,7 +164,7 @@ class GaussianModel:
         """
         tree, of_node = self.tree, self.classes.of_node
         shape = (tree.n_nodes,) if self.is_scalar else (tree.n_nodes, self.dim)
-        parameters = np.random.default_rng(rng).standard_normal(shape)
+        parameters = seeds.generator(rng).standard_normal(shape)
         starts = tree.level_start.tolist()
         for start, end in pairwise(starts):
             step = self._prior_step(of_node[start:end], parameters[start:end])
@@ -181,13 +182,13 @@ class GaussianModel:
 
 def _checked_mean(mean: Any) -> float | Floats:
     try:
-        given = np.asarray(mean, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(float("x") if isinstance(mean, str) else mean, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"mean is {mean!r}; give a number, or a vector for a contextual model") from None
     if given.ndim > 1 or given.size == 0:
         raise ValueError(f"mean has shape {given.shape}; give a number, or a vector for a contextual model")
-    if not np.isfinite(given).all():
-        raise ValueError(f"mean is {mean!r}; it must be finite")
+    if not (np.abs(given) < LARGEST).all():
+        raise ValueError(f"mean is {mean!r}; it must be finite and below {LARGEST:g}")
     if given.ndim == 0:
         return float(given)
     vector = given.copy()
@@ -198,8 +199,11 @@ def _checked_mean(mean: Any) -> float | Floats:
 def _checked_noise(noise_variance: Any) -> float:
     try:
         value = float(noise_variance)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = float("nan")
-    if not 0.0 < value < float("inf"):
-        raise ValueError(f"noise_variance is {noise_variance!r}; give a positive, finite number")
+    if not 1.0 / LARGEST < value < LARGEST:
+        raise ValueError(
+            f"noise_variance is {noise_variance!r}; give a positive, finite number, "
+            f"between {1 / LARGEST:g} and {LARGEST:g}"
+        )
     return value

@@ -43,8 +43,6 @@ class NodeNames(Protocol):
 
     def name(self, node: int) -> Hashable: ...
 
-    def names(self, nodes: Nodes) -> list[Hashable]: ...
-
     def find(self, name: object) -> int:
         """The node of that name, or -1."""
         ...
@@ -64,9 +62,6 @@ class NumberedNames:
 
     def name(self, node: int) -> Hashable:
         return int(node)
-
-    def names(self, nodes: Nodes) -> list[Hashable]:
-        return cast(list[Hashable], nodes.tolist())
 
     def find(self, name: object) -> int:
         try:
@@ -96,15 +91,18 @@ class StoredNames:
         self._leaves = leaves
         self.inner = inner
         self.actions = actions
+        for column in (inner, actions):
+            column.setflags(write=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Python salts the hashes of strings anew in every process.
+        return {name: value for name, value in self.__dict__.items() if name != "_index"}
 
     def name(self, node: int) -> Hashable:
         rank = int(np.searchsorted(self._leaves, node))
         if rank < len(self._leaves) and self._leaves[rank] == node:
             return plain(self.actions[rank])
         return plain(self.inner[int(np.searchsorted(self._inner_nodes, node))])
-
-    def names(self, nodes: Nodes) -> list[Hashable]:
-        return [self.name(int(node)) for node in nodes]
 
     @cached_property
     def _index(self) -> tuple[Integers, Nodes]:
@@ -120,7 +118,7 @@ class StoredNames:
         except TypeError:
             return -1
         hashes, nodes = self._index
-        position = bisect_left(memoryview(hashes), wanted)  # type: ignore[arg-type]
+        position = bisect_left(memoryview(cast(Any, hashes)), wanted)
         while position < len(hashes) and hashes[position] == wanted:
             node = int(nodes[position])
             if self.name(node) == name:
@@ -183,9 +181,9 @@ class ActionNames(Sequence[Hashable]):
     True
     """
 
-    def __init__(self, column: Names, find: Any) -> None:
+    def __init__(self, column: Names, tree: Any) -> None:
         self._column = column
-        self._find = find
+        self._tree = tree
 
     def __len__(self) -> int:
         return len(self._column)
@@ -196,7 +194,8 @@ class ActionNames(Sequence[Hashable]):
         return chosen if isinstance(chosen, np.ndarray) else plain(chosen)
 
     def __contains__(self, name: object) -> bool:
-        return bool(self._find(name) >= 0)
+        node = self._tree.node_names.find(name)
+        return node >= 0 and bool(self._tree.is_action(node))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, (ActionNames, list, tuple, np.ndarray)):
@@ -206,12 +205,20 @@ class ActionNames(Sequence[Hashable]):
     __hash__ = None  # type: ignore[assignment]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Names:
-        return np.array(self._column, dtype=dtype, copy=copy)
+        return np.array(self._column, dtype=dtype, copy=copy)  # a view cannot be written to
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(plain(name)) for name in self._column[:5])
         more = f", ... {len(self) - 5:,} more" if len(self) > 5 else ""
         return f"ActionNames([{shown}{more}])"
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN or one of pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # pandas.NA will not say; an array says many things
+        return type(value).__name__ == "NAType"
 
 
 def plain(value: Any) -> Hashable:
@@ -230,7 +237,7 @@ def as_column(names: Iterable[object]) -> Names:
     if kinds == {int} and all(-(2**63) <= n < 2**63 for n in values):
         return np.array(values, dtype=np.int64)
     for value in values:
-        if value is None or value != value:
+        if is_missing(value):
             raise ValueError(f"{value!r} cannot be a node's name; give every node a name")
         try:
             hash(value)
@@ -243,10 +250,10 @@ def as_column(names: Iterable[object]) -> Names:
 
 def _hashes(column: Names) -> Integers:
     """Python's own hash of every name, so that 3, numpy's 3 and 3.0 find the same node."""
-    if column.dtype == np.int64 and (
+    if column.dtype.kind == "i" and (
         not len(column) or max(-int(column.min()), int(column.max())) <= _LARGEST_SELF_HASH
     ):
-        return np.where(column == -1, -2, column)
+        return np.where(column == -1, -2, column).astype(np.int64)
     return _hash_each(column.tolist() if column.dtype.kind in "iufUSO" else column, len(column))
 
 

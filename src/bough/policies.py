@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from statistics import NormalDist
-from typing import Any, Protocol, overload, runtime_checkable
+from typing import Any, Protocol, Self, overload, runtime_checkable
 
 import numpy as np
 
+from bough import seeds
 from bough.arrays import Floats, Integers, Nodes
 from bough.model import GaussianModel
 from bough.posterior import Posterior
@@ -36,18 +38,34 @@ class Policy(Protocol):
         ...
 
 
-class PosteriorPolicy:
+class PosteriorPolicy(ABC):
     """A policy that scores actions by its posterior; subclasses say how."""
 
     def __init__(self, model: GaussianModel, seed: Any = None) -> None:
         if not isinstance(model, GaussianModel):
             raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
         self.posterior = Posterior(self._believed(model))
-        self._rng = np.random.default_rng(seed)
+        self._rng = seeds.generator(seed)
 
     def _believed(self, model: GaussianModel) -> GaussianModel:
         """The model that the policy reasons with, which has the same actions in the same order."""
         return model
+
+    @classmethod
+    def resume(cls, posterior: Posterior, seed: Any = None) -> Self:
+        """A policy that goes on from a posterior, such as one that `Posterior.load` read back.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 1.0)
+        >>> bough.HierTS.resume(posterior, seed=0)
+        HierTS(n_actions=2, n_observations=1)
+        """
+        if not isinstance(posterior, Posterior):
+            raise ValueError(f"posterior is a {type(posterior).__name__}; give a bough.Posterior")
+        policy = cls.__new__(cls)
+        policy.posterior, policy._rng = posterior, seeds.generator(seed)
+        return policy
 
     def __repr__(self) -> str:
         tree = self.posterior.model.tree
@@ -94,13 +112,14 @@ class PosteriorPolicy:
 
     def _choose(self, context: Floats | None, k: int, candidates: Nodes | None) -> Nodes:
         """The k best leaves, best first, of all or of the candidates."""
-        scores = self._scores(context, candidates)
-        leaves = self.posterior.model.tree.leaves if candidates is None else candidates
+        leaves, scores = self.posterior.model.tree.leaves, self._scores(context)
+        if candidates is not None:
+            leaves, scores = candidates, scores[np.searchsorted(leaves, candidates)]
         return leaves[largest(scores, k, self._rng)]
 
-    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
-        """How good each candidate, or each action where candidates is None, looks this time."""
-        raise NotImplementedError
+    @abstractmethod
+    def _scores(self, context: Floats | None) -> Floats:
+        """(K,) how good each action looks this time."""
 
 
 class HierTS(PosteriorPolicy):
@@ -116,12 +135,16 @@ class HierTS(PosteriorPolicy):
     np.int64(43)
     """
 
-    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
-        # Draws every action (or every candidate). A search that draws only what can win replaces `_choose` here.
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None) -> Nodes:
+        # Draws every action, or the candidates' paths. A search that draws only what can win goes here.
         if candidates is None:
-            parameters = self.posterior.model.tree.at_leaves(self.posterior.sample(self._rng))
-        else:
-            parameters = self.posterior.sample_actions(candidates, self._rng)
+            return super()._choose(context, k, None)
+        parameters = self.posterior.sample_actions(candidates, self._rng)
+        scores = parameters if context is None else parameters @ context
+        return candidates[largest(scores, k, self._rng)]
+
+    def _scores(self, context: Floats | None) -> Floats:
+        parameters = self.posterior.model.tree.at_leaves(self.posterior.sample(self._rng))
         return parameters if context is None else parameters @ context
 
 
@@ -164,18 +187,14 @@ class BayesUCB(PosteriorPolicy):
     'coffee'
     """
 
-    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
+    def _scores(self, context: Floats | None) -> Floats:
         round_ = self.posterior.n_observations + 1
         quantile = NormalDist().inv_cdf(1.0 - 1.0 / max(round_, 2))
         mean, variance = self.posterior.action_moments(context)
-        scores = mean + quantile * np.sqrt(variance)
-        return scores if candidates is None else scores[self._positions(candidates)]
-
-    def _positions(self, candidates: Nodes) -> Integers:
-        return np.searchsorted(self.posterior.model.tree.leaves, candidates)
+        return mean + quantile * np.sqrt(variance)
 
 
-class Greedy(BayesUCB):
+class Greedy(PosteriorPolicy):
     """The action with the highest posterior mean: no exploration but what ties and priors give.
 
     >>> import bough
@@ -185,10 +204,9 @@ class Greedy(BayesUCB):
     'coffee'
     """
 
-    def _scores(self, context: Floats | None, candidates: Nodes | None) -> Floats:
+    def _scores(self, context: Floats | None) -> Floats:
         mean = self.posterior.model.tree.at_leaves(self.posterior.mean)
-        scores = mean if context is None else mean @ context
-        return scores if candidates is None else scores[self._positions(candidates)]
+        return mean if context is None else mean @ context
 
 
 def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
@@ -206,9 +224,9 @@ def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
 
 
 def _checked_among(among: Any) -> list[Any]:
-    if isinstance(among, str) or not hasattr(among, "__iter__"):
+    if isinstance(among, str) or not hasattr(among, "__len__") or getattr(among, "ndim", 1) == 0:
         raise ValueError(f"among is {among!r}; give a list of action names")
-    names = list(among)
+    names = among.to_pylist() if hasattr(among, "to_pylist") else list(among)
     if not names:
         raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
     return names
@@ -220,5 +238,5 @@ def _checked_k(k: int | None, n_choices: int) -> int:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"k is {k!r}; give a whole number of at least 1")
     if k > n_choices:
-        raise ValueError(f"k is {k} but there are only {n_choices} actions to choose from")
+        raise ValueError(f"k is {k}; give at most {n_choices}, the number of actions to choose from")
     return int(k)

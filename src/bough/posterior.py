@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough import storage
+from bough import seeds, storage
 from bough.arrays import Floats, Integers, Names, Nodes
-from bough.covariance import ClassCovariances
+from bough.covariance import LARGEST, checked_classes
 from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
 from bough.inference.scalar import ScalarEngine
@@ -47,9 +48,18 @@ class Posterior:
     """
 
     def __init__(self, model: GaussianModel) -> None:
+        if not isinstance(model, GaussianModel):
+            raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
         self.model = model
         self._engine: Engine = ScalarEngine(model) if model.is_scalar else VectorEngine(model)
         self._answers: dict[str, Any] = {}  # what was computed since the last update
+        self._lock = threading.RLock()  # kernels run without the interpreter's own
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
 
     def __repr__(self) -> str:
         return (
@@ -74,20 +84,32 @@ class Posterior:
         3
         """
         tree = self.model.tree
-        if np.ndim(reward) == 0:
-            leaves = np.array([tree.action_node(action)], dtype=np.int32)
+        if _is_one(reward):
+            leaves = np.array([self._one_action(action)], dtype=np.int32)
             rewards = np.array([_number(reward)])
             contexts = None if context is None else self.checked_context(context)[None]
         else:
             rewards = _vector(reward, "rewards")
             leaves = tree.action_nodes(_as_names(action))
             if len(leaves) != len(rewards):
-                raise ValueError(f"{len(leaves)} actions and {len(rewards)} rewards; give one reward an action")
+                raise ValueError(f"action has length {len(leaves)} and reward {len(rewards)}; give one for each")
             contexts = None if context is None else self._checked_contexts(context, len(rewards))
         self._check_context_presence(context)
+        self._check_size(rewards, contexts)
         if len(rewards):
-            self._engine.observe(leaves, rewards, contexts)
-            self._answers.clear()
+            with self._lock:
+                self._engine.observe(leaves, rewards, contexts)
+                self._answers.clear()
+
+    def _one_action(self, action: Any) -> int:
+        try:
+            return self.model.tree.action_node(action)
+        except KeyError:
+            if hasattr(action, "__len__") and not isinstance(action, (str, bytes)):
+                raise ValueError(
+                    f"there is one reward for {len(action)} actions, {action!r}; give one reward an action"
+                ) from None
+            raise
 
     def checked_context(self, context: Any) -> Floats:
         """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
@@ -112,6 +134,14 @@ class Posterior:
             raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite")
         return np.ascontiguousarray(given)
 
+    def _check_size(self, rewards: Floats, contexts: Floats | None) -> None:
+        """Refuse what is finite but overflows once it is squared in units of the noise."""
+        deviation = math.sqrt(self.model.noise_variance)
+        for what, values in (("reward", rewards), ("context", contexts)):
+            largest = float(np.abs(values).max()) if values is not None and values.size else 0.0
+            if largest >= LARGEST * min(deviation, 1.0):
+                raise ValueError(f"a {what} of size {largest:g} is too large to compute with; is its unit right?")
+
     def _check_context_presence(self, context: Any) -> None:
         if self.model.is_scalar and context is not None:
             raise ValueError(
@@ -126,13 +156,15 @@ class Posterior:
     @property
     def n_observations(self) -> int:
         """How many rewards have been observed."""
-        return int(self._engine.slot_counts()[:1].sum())
+        with self._lock:
+            return int(self._engine.slot_counts()[:1].sum())
 
     @property
     def count(self) -> Integers:
         """(V,) how many rewards have been observed at or below each node."""
         counts = np.zeros(self.model.tree.n_nodes, dtype=np.int64)
-        counts[self._engine.touched.node] = self._engine.slot_counts()
+        with self._lock:
+            counts[self._engine.touched.node] = self._engine.slot_counts()
         return counts
 
     @property
@@ -146,11 +178,12 @@ class Posterior:
         return self._answer("covariance")
 
     def _answer(self, name: str) -> Floats:
-        if name not in self._answers:
-            array: Floats = getattr(self._engine, name)()
-            array.setflags(write=False)
-            self._answers[name] = array
-        return self._answers[name]  # type: ignore[no-any-return]
+        with self._lock:
+            if name not in self._answers:
+                array: Floats = getattr(self._engine, name)()
+                array.setflags(write=False)
+                self._answers[name] = array
+            return self._answers[name]  # type: ignore[no-any-return]
 
     def action_moments(self, context: Any = None) -> tuple[Floats, Floats]:
         """(K,) and (K,): the posterior mean and variance of each action's mean reward, in `tree.actions` order.
@@ -162,7 +195,8 @@ class Posterior:
         """
         if context is not None or not self.model.is_scalar:
             context = self.checked_context(context)
-        return self._engine.action_moments(context)
+        with self._lock:
+            return self._engine.action_moments(context)
 
     def conditional(self, node: int) -> Conditional:
         """The posterior of one node, given by its number, when its parent's value is known.
@@ -175,7 +209,8 @@ class Posterior:
         >>> posterior.conditional(posterior.model.tree.index("left"))
         Conditional(gain=0.5, offset=1.5, covariance=0.5)
         """
-        return Conditional(*self._engine.conditional(self.model.tree._checked(node)))
+        with self._lock:
+            return Conditional(*self._engine.conditional(self.model.tree._checked(node)))
 
     def sample(self, rng: Any = None, size: int | None = None) -> Floats:
         """A joint draw of all parameters: (V,) or (V, d), with a leading axis where `size` is given.
@@ -187,14 +222,16 @@ class Posterior:
         >>> posterior.sample(0, size=10).shape
         (10, 15)
         """
-        generator = np.random.default_rng(rng)
+        generator = seeds.generator(rng)
         if size is None:
-            return self._engine.transform(standard_normals(generator, self._shape))
+            with self._lock:
+                return self._engine.transform(standard_normals(generator, self._shape))
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
             raise ValueError(f"size is {size!r}; give how many draws, a whole number")
         draws = standard_normals(generator, (int(size), *self._shape))
-        for draw in draws:
-            self._engine.transform(draw)
+        with self._lock:
+            for draw in draws:
+                self._engine.transform(draw)
         return draws
 
     @property
@@ -216,9 +253,10 @@ class Posterior:
         given = _floats(normals, "normals")
         if given.shape != self._shape:
             raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
-        return self._engine.transform(given.copy())
+        with self._lock:
+            return self._engine.transform(given.copy())
 
-    def sample_actions(self, leaves: Nodes, rng: np.random.Generator) -> Floats:
+    def sample_actions(self, leaves: Nodes, rng: Any = None) -> Floats:
         """A joint draw of the parameters of some actions, given by node number: their paths alone are drawn.
 
         >>> import bough, numpy
@@ -227,6 +265,8 @@ class Posterior:
         (3,)
         """
         parent = self.model.tree.parent
+        if not len(leaves):
+            return np.empty((0, *self._shape[1:]))
         levels = [np.unique(leaves)]
         while levels[-1][0] > 0 or len(levels[-1]) > 1:
             above = parent[levels[-1]]
@@ -234,7 +274,9 @@ class Posterior:
         nodes = np.unique(np.concatenate(levels)).astype(np.int32)
         above = parent[nodes]
         position = np.where(above < 0, -1, np.searchsorted(nodes, above)).astype(np.int32)
-        draw = self._engine.transform_some(nodes, position, standard_normals(rng, (len(nodes), *self._shape[1:])))
+        normals = standard_normals(seeds.generator(rng), (len(nodes), *self._shape[1:]))
+        with self._lock:
+            draw = self._engine.transform_some(nodes, position, normals)
         return draw[np.searchsorted(nodes, leaves)]
 
     def log_evidence(self) -> float:
@@ -246,7 +288,8 @@ class Posterior:
         >>> round(posterior.log_evidence(), 4)
         -1.6349
         """
-        return self._engine.log_evidence()
+        with self._lock:
+            return self._engine.log_evidence()
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -291,7 +334,7 @@ class Posterior:
             tree = _restored_tree(arrays)
             posterior = cls(_restored_model(tree, header, arrays))
             posterior._engine.restore(arrays)
-        except (KeyError, IndexError, TypeError) as error:
+        except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a complete posterior file (missing or odd: {error})") from error
         return posterior
 
@@ -299,6 +342,9 @@ class Posterior:
 def _restored_tree(arrays: dict[str, Any]) -> Tree:
     n_children = arrays["n_children"]
     n = len(n_children)
+    child_end = 1 + np.cumsum(n_children)
+    if not n or (n_children < 0).any() or child_end[-1] != n or (child_end[:-1] < np.arange(2, n + 1)).any():
+        raise ValueError("n_children is not that of a tree")
     child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
     parent = np.concatenate([[-1], np.repeat(np.arange(n), n_children)]).astype(np.int32)
     if "inner_integers" not in arrays and "inner_text" not in arrays:
@@ -306,6 +352,8 @@ def _restored_tree(arrays: dict[str, Any]) -> Tree:
     inner, actions = storage.unpack_names("inner", arrays), storage.unpack_names("actions", arrays)
     inner_nodes = np.flatnonzero(n_children).astype(np.int32)
     leaves = np.flatnonzero(n_children == 0).astype(np.int32)
+    if (len(inner), len(actions)) != (len(inner_nodes), len(leaves)):
+        raise ValueError("there are not as many names as nodes")
     return Tree._frozen(parent, child_start, StoredNames(inner_nodes, leaves, inner, actions))
 
 
@@ -314,17 +362,24 @@ def _restored_model(tree: Tree, header: dict[str, Any], arrays: dict[str, Any]) 
     by_tree = {"depth": "depth", "height": "node_height"}
     of_node = getattr(tree, by_tree[kind]) if kind in by_tree else arrays["covariance_of_node"]
     mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
-    classes = ClassCovariances(kind, of_node, arrays["covariances"])
+    classes = checked_classes(kind, of_node, arrays["covariances"], np.size(mean), header["scalar"])
     return GaussianModel(tree, mean, classes, header["noise_variance"])
+
+
+def _is_one(reward: Any) -> bool:
+    """Whether a reward is a single one, and so the action as well, which may be a tuple or another odd name."""
+    if hasattr(reward, "ndim"):
+        return bool(reward.ndim == 0)
+    return isinstance(reward, (str, bytes)) or not hasattr(reward, "__len__")
 
 
 def _number(reward: Any) -> float:
     try:
-        value = float(reward)
-    except (TypeError, ValueError):
+        value = float("nan") if isinstance(reward, (str, bytes)) else float(reward)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"the reward is {reward!r}; give a number") from None
     if not math.isfinite(value):
-        raise ValueError(f"the reward is {value}; rewards must be finite")
+        raise ValueError(f"the reward is {reward!r}; rewards are finite numbers")
     return value
 
 
@@ -341,17 +396,25 @@ def _vector(rewards: Any, what: str) -> Floats:
 
 def _floats(values: Any, what: str) -> Floats:
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"the {what} is {values!r}; give numbers") from None
+        given = np.asarray(values)
+        if given.dtype.kind in "biufO":  # numpy would read numbers into text, times and imaginary parts as well
+            return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"the {what} is {values!r}; give numbers")
 
 
 def _as_names(action: Any) -> list[Any] | Names:
     """A batch's actions as a list or an array; a frame's column gives its values."""
-    if isinstance(action, (list, np.ndarray)):
+    if isinstance(action, list):
         return action
-    if hasattr(action, "to_numpy"):
-        return np.asarray(action.to_numpy())
+    if hasattr(action, "to_pylist"):
+        return list(action.to_pylist())
+    if isinstance(action, np.ndarray) or hasattr(action, "to_numpy"):
+        column = np.asarray(action if isinstance(action, np.ndarray) else action.to_numpy())
+        if column.ndim != 1:
+            raise ValueError(f"the actions have shape {column.shape}; give one column of names")
+        return column
     if isinstance(action, str) or not hasattr(action, "__len__"):
         raise ValueError(f"action is {action!r} but there are many rewards; give as many actions")
     return list(action)

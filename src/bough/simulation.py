@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bough import seeds
 from bough.arrays import Floats
 from bough.episode import Contexts, World, context_rows, is_compiled, player
 from bough.frames import make_frame
@@ -130,9 +131,9 @@ def simulate(
     _check_counts(rounds=(rounds, 1), runs=(runs, 2))
     plan = _checked_policies(policies)
     contexts = _checked_contexts(contexts, model)
-    seeds = _seed_sequence(seed).spawn(runs)
+    run_seeds = seeds.sequence(seed).spawn(runs)
     size = -(-runs // _CHUNKS)
-    chunks = [seeds[start : start + size] for start in range(0, runs, size)]
+    chunks = [run_seeds[start : start + size] for start in range(0, runs, size)]
     regret = {name: np.empty((runs, rounds)) for name in plan}
     done = 0
     for part in _in_parallel(
@@ -151,7 +152,7 @@ def _in_parallel(
     jobs: int | None, compiled: bool, chunks: list[list[np.random.SeedSequence]], *task: Any
 ) -> Iterator[dict[str, Floats]]:
     try:
-        import joblib  # type: ignore[import-untyped]
+        import joblib
     except ImportError:
         if jobs not in (None, 1):
             raise ValueError(f"jobs is {jobs} but joblib is not installed; pip install 'bough[simulate]'") from None
@@ -162,7 +163,7 @@ def _in_parallel(
 
 
 def _run_chunk(
-    seeds: Iterable[np.random.SeedSequence],
+    run_seeds: Iterable[np.random.SeedSequence],
     model: GaussianModel,
     plan: Mapping[str, Any],
     rounds: int,
@@ -171,10 +172,10 @@ def _run_chunk(
     """The cumulative regret of each policy in the runs with these seeds."""
     players = {name: player(model, policy) for name, policy in plan.items()}
     curves: dict[str, list[Floats]] = {name: [] for name in plan}
-    for seed in seeds:
-        world = World(model, rounds, contexts, np.random.default_rng(_child(seed, 0)))
+    for seed in run_seeds:
+        world = World(model, rounds, contexts, np.random.default_rng(seeds.child(seed, 0)))
         for name, play in players.items():
-            rng = np.random.default_rng(_child(seed, 1, zlib.crc32(name.encode())))
+            rng = np.random.default_rng(seeds.child(seed, 1, zlib.crc32(name.encode())))
             curves[name].append(np.cumsum(play(world, rng)))
     return {name: np.array(each) for name, each in curves.items()}
 
@@ -209,17 +210,3 @@ def _checked_contexts(contexts: Contexts, model: GaussianModel) -> Contexts:
         return contexts
     given = np.asarray(contexts, dtype=np.float64)
     return context_rows(given, (len(given) if given.ndim else 0, model.dim))
-
-
-def _seed_sequence(seed: Any) -> np.random.SeedSequence:
-    """A seed sequence from anything that `default_rng` takes."""
-    if isinstance(seed, np.random.SeedSequence):
-        return seed
-    if isinstance(seed, (np.random.Generator, np.random.BitGenerator, np.random.RandomState)):
-        return np.random.SeedSequence(np.random.default_rng(seed).integers(2**32, size=4).tolist())
-    return np.random.SeedSequence(seed)
-
-
-def _child(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """A child named by its key, whatever other children there are."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key), pool_size=seed.pool_size)

@@ -12,9 +12,13 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order
 
 from bough.arrays import Integers
-from bough.names import plain
+from bough.names import is_missing, plain
+
+_MOST_NODES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,17 @@ class Outline:
     """One name a node, or None where a node's name is its position."""
 
 
-def paths_outline(paths: Iterable[str], sep: str) -> Outline:
+def _check_separator(sep: str) -> None:
     if not isinstance(sep, str) or not sep:
         raise ValueError(f"sep is {sep!r}; give the text between two components, such as '/'")
+
+
+def paths_outline(paths: Iterable[str], sep: str) -> Outline:
+    _check_separator(sep)
     if isinstance(paths, str):
         raise ValueError(f"paths is the single string {paths!r}; give a list of paths")
+    if not isinstance(paths, Iterable):
+        raise ValueError(f"paths is {paths!r}; give a list of paths")
     parents, names = [-1], [""]
     inner: dict[str, int] = {"": 0}
     actions: set[str] = set()
@@ -62,6 +72,7 @@ def paths_outline(paths: Iterable[str], sep: str) -> Outline:
 
 
 def nested_outline(nested: Any, sep: str) -> Outline:
+    _check_separator(sep)
     parents, names = [-1], [""]
     names_of_all: list[Hashable] = names  # type: ignore[assignment]
 
@@ -75,7 +86,7 @@ def nested_outline(nested: Any, sep: str) -> Outline:
     while pending:
         parent, path, below = pending.pop()
         where = f"category {path!r}" if path else "the top level"
-        if isinstance(below, str) or not isinstance(below, (Mapping, Iterable)):
+        if isinstance(below, (str, bytes)) or not isinstance(below, (Mapping, Iterable)):
             raise ValueError(
                 f"{where} holds {below!r}; below a category goes a mapping, a list of actions, or None for an action"
             )
@@ -109,6 +120,9 @@ def frame_outline(frame: Any, columns: Sequence[str], sep: str) -> Outline:
         raise ValueError(
             f"frame is a {type(frame).__name__}; give a pandas, polars or pyarrow frame (collect a lazy one)"
         ) from None
+    _check_separator(sep)
+    if not isinstance(columns, (str, Iterable)):
+        raise ValueError(f"columns is {columns!r}; give a list of column names")
     columns = [columns] if isinstance(columns, str) else list(columns)
     if not columns:
         raise ValueError("columns is empty; name the columns from the root's children to the actions")
@@ -147,7 +161,7 @@ def _values(table: nw.DataFrame[Any], column: str) -> list[Hashable]:
     """A column as Python values, without nulls."""
     values = table.get_column(column).to_list()
     for row, value in enumerate(values):
-        if value is None or value != value:
+        if is_missing(value):
             raise ValueError(
                 f"column {column!r} is null in row {row}; drop such rows or fill in their place in the tree"
             )
@@ -157,7 +171,10 @@ def _values(table: nw.DataFrame[Any], column: str) -> list[Hashable]:
 def _factorise(table: nw.DataFrame[Any], column: str) -> tuple[list[Hashable], Integers]:
     """The distinct values in order of appearance, and each row's position among them."""
     codes: dict[Hashable, int] = {}
-    code_of_row = [codes.setdefault(value, len(codes)) for value in _values(table, column)]
+    try:
+        code_of_row = [codes.setdefault(value, len(codes)) for value in _values(table, column)]
+    except TypeError:
+        raise ValueError(f"column {column!r} holds values that are not hashable; give text or numbers") from None
     return list(codes), np.array(code_of_row)
 
 
@@ -206,6 +223,13 @@ def _directed_away(graph: Any, root: Hashable, position: dict[Hashable, int]) ->
     return edges
 
 
+def named(names: Any) -> list[Hashable]:
+    """The names as a list, whatever sequence they come in."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise ValueError(f"names is {names!r}; give a list of names")
+    return list(names)
+
+
 def linkage_outline(linkage: Any, names: Sequence[Hashable] | None) -> Outline:
     merges = np.asarray(linkage, dtype=np.float64)
     if merges.ndim != 2 or merges.shape[1] != 4 or not len(merges):
@@ -223,7 +247,7 @@ def linkage_outline(linkage: Any, names: Sequence[Hashable] | None) -> Outline:
     parents[joined[:, 1]] = new
     if names is None:
         return Outline(parents, None)
-    names = list(names)
+    names = named(names)
     if len(names) == n:
         names += [f"cluster {number}" for number in new]
     elif len(names) != 2 * n - 1:
@@ -231,3 +255,46 @@ def linkage_outline(linkage: Any, names: Sequence[Hashable] | None) -> Outline:
             f"{len(names)} names for a linkage of {n} items; give {n} (the items) or {2 * n - 1} (the clusters too)"
         )
     return Outline(parents, names)
+
+
+def breadth_first(parents: Integers, names: Sequence[Hashable] | None) -> Integers | None:
+    """The order in which breadth-first search meets the nodes; None if it is the given one."""
+    n = len(parents)
+    if not n:
+        raise ValueError("the tree has no nodes; it needs at least one action")
+    check_size(n)
+
+    def called(position: int) -> str:
+        return f"node {position}" if names is None else repr(names[position])
+
+    outside = np.flatnonzero((parents < -1) | (parents >= n))
+    if len(outside):
+        raise ValueError(
+            f"the parent of {called(outside[0])} is {parents[outside[0]]}; parents are -1 for the root "
+            f"or a position from 0 to {n - 1}"
+        )
+    roots = np.flatnonzero(parents == -1)
+    if len(roots) > 1:
+        raise ValueError(
+            f"the tree has {len(roots)} roots, {called(roots[0])} and {called(roots[1])} among them; "
+            "put one node above them"
+        )
+    if len(roots) and roots[0] == 0 and (np.diff(parents) >= 0).all() and (parents < np.arange(n)).all():
+        return None
+    below = np.flatnonzero(parents >= 0)
+    graph = csr_array((np.ones(len(below), dtype=np.int8), (parents[below], below)), shape=(n, n))
+    order: Integers = (
+        breadth_first_order(graph, roots[0], return_predecessors=False).astype(np.int64)
+        if len(roots)
+        else np.empty(0, dtype=np.int64)
+    )
+    if len(order) < n:
+        astray = np.setdiff1d(np.arange(n), order)[0]
+        raise ValueError(f"the tree has a cycle: going up from {called(astray)} never ends at a root")
+    return order
+
+
+def check_size(n_nodes: int) -> None:
+    """Refuse a tree whose nodes cannot be numbered in 4 bytes."""
+    if n_nodes > _MOST_NODES:
+        raise ValueError(f"the tree has {n_nodes:,} nodes; at most {_MOST_NODES:,} are supported")

@@ -22,18 +22,22 @@ from bough.arrays import Names
 from bough.names import as_column
 
 _HEADER = "header"
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError, RuntimeError)
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write the file beside `path` and put it in place when it is complete."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # behind a link, the file that it leads to
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: the folder {target.parent} does not exist; make it first")
     encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **{_HEADER: encoded, **arrays})
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, array in {_HEADER: encoded, **arrays}.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
         _keep_mode(target, temporary)
@@ -61,30 +65,24 @@ def read(
     try:
         with zipfile.ZipFile(path) as archive:
             arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
-            header = json.loads(arrays.pop(_HEADER).tobytes())
-            if header["kind"] != kind:
-                raise ValueError(f"{path} holds a {header['kind']!r}; expected a {kind} file")
-            if header["version"] not in range(1, version + 1):
-                raise ValueError(
-                    f"{path} has format version {header['version']!r}; this bough reads up to {version}, "
-                    "a newer one may read it"
-                )
-            return header, arrays
-    except ValueError as error:
-        if str(path) in str(error):
-            raise
-        raise _not_ours(path, kind, error) from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, NotImplementedError) as error:
-        raise _not_ours(path, kind, error) from error
+        header = json.loads(arrays.pop(_HEADER).tobytes())
+        found_kind, found_version = header["kind"], header["version"]
+    except _DAMAGE as error:
+        raise ValueError(
+            f"{path} is not a bough file, or is damaged or cut short ({error}); expected a {kind} file"
+        ) from error
+    if found_kind != kind:
+        raise ValueError(f"{path} holds a {found_kind!r}; expected a {kind} file")
+    if found_version not in range(1, version + 1):
+        raise ValueError(
+            f"{path} has format version {found_version!r}; this bough reads up to {version}, a newer one may read it"
+        )
+    return header, arrays
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
     # Reading the whole member first has its checksum verified before anything is made of it.
     return np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
-
-
-def _not_ours(path: object, kind: str, error: Exception) -> ValueError:
-    return ValueError(f"{path} is not a bough file, or is damaged or cut short ({error}); expected a {kind} file")
 
 
 def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:

@@ -8,14 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from bough import sources
-from bough.arrays import Floats, Integers, Names, Nodes
+from bough.arrays import Floats, Names, Nodes
 from bough.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
-
-_MOST_NODES = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,9 +71,10 @@ class Tree:
         given = np.asarray(parents)
         if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
             raise ValueError(f"parents has shape {given.shape} and type {given.dtype}; give a list of integers")
-        if names is not None and len(names) != len(given):
-            raise ValueError(f"{len(names)} names for {len(given)} nodes; give one a node")
-        return cls._from_outline(sources.Outline(given.astype(np.int64), names))
+        listed = None if names is None else sources.named(names)
+        if listed is not None and len(listed) != len(given):
+            raise ValueError(f"{len(listed)} names for {len(given)} nodes; give one a node")
+        return cls._from_outline(sources.Outline(given.astype(np.int64), listed))
 
     @classmethod
     def from_nested(cls, nested: Any, sep: str = "/") -> Tree:
@@ -142,8 +139,9 @@ class Tree:
         for what, value, least in (("branching", branching, 1), ("height", height, 0)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise ValueError(f"{what} is {value!r}; give a whole number of at least {least}")
+        branching, height = int(branching), int(height)
         n = height + 1 if branching == 1 else (branching ** (height + 1) - 1) // (branching - 1)
-        _check_size(n)
+        sources.check_size(n)
         number = np.arange(n + 1, dtype=np.int64)
         child_start = np.minimum(number * branching + 1, n).astype(np.int32)
         parent = ((number[:n] - 1) // branching).astype(np.int32)
@@ -152,7 +150,7 @@ class Tree:
     @classmethod
     def _from_outline(cls, outline: sources.Outline) -> Tree:
         parents, names = outline.parents, outline.names
-        order = _breadth_first(parents, names)
+        order = sources.breadth_first(parents, names)
         if order is None:
             parent = parents.astype(np.int32)
         else:
@@ -174,8 +172,8 @@ class Tree:
         twice = stored.duplicate()
         if twice is not None:
             raise ValueError(
-                f"the name {twice[0]!r} is given to {twice[1]} nodes; names are unique over all nodes of a tree "
-                "(name the actions by their whole path, or drop repeated rows)"
+                f"the name {twice[0]!r} is given to {twice[1]} nodes, and names are unique over all nodes of a tree; "
+                "name actions by their whole path, or, if rows of a frame are repeated, drop those"
             )
         return cls._frozen(parent, child_start, stored)
 
@@ -275,13 +273,7 @@ class Tree:
     def actions(self) -> ActionNames:
         """The names of the actions, in the order of `leaves`."""
         stored = self.node_names
-        column = stored.actions if isinstance(stored, StoredNames) else self.leaves
-
-        def find(name: object) -> int:
-            node = stored.find(name)
-            return node if node >= 0 and self.is_action(node) else -1
-
-        return ActionNames(column, find)
+        return ActionNames(stored.actions if isinstance(stored, StoredNames) else self.leaves, self)
 
     def name(self, node: int) -> Hashable:
         """The name of a node, given its number."""
@@ -339,6 +331,8 @@ class Tree:
             raise ValueError(f"{names!r} is one name; give a list of action names")
         if not isinstance(names, (np.ndarray, list)):
             names = list(names)
+        if isinstance(names, np.ndarray) and names.ndim != 1:
+            raise ValueError(f"the action names have shape {names.shape}; give one column of them")
         nodes = self.node_names.find_all(names)
         known = nodes >= 0
         known[known] = self.child_start[nodes[known]] == self.child_start[nodes[known] + 1]
@@ -368,24 +362,29 @@ class Tree:
         ├── 2 (10,100 nodes below)
         └── ... 98 more
         """
-        print("\n".join(self._lines(0, "", max_depth, max_children)))
+        print("\n".join(self._lines(max_depth, max_children)))
 
-    def _lines(self, node: int, indent: str, depth_left: int, max_children: int) -> Iterator[str]:
-        children = self.children(node).tolist()
-        label = repr(self.name(node)) if self.name(node) == "" else str(self.name(node))
-        if not depth_left and children:
-            yield f"{label} ({self._n_below(node):,} nodes below)"
-            return
-        yield label
-        shown = children if len(children) <= max_children else children[:max_children]
-        for child in shown:
-            last = child == children[-1]
-            branch, below = ("└── ", "    ") if last else ("├── ", "│   ")
-            lines = self._lines(child, indent + below, depth_left - 1, max_children)
-            yield indent + branch + next(lines)
-            yield from lines
-        if len(shown) < len(children):
-            yield f"{indent}└── ... {len(children) - len(shown):,} more"
+    def _lines(self, max_depth: int, max_children: int) -> Iterator[str]:
+        # What is still to print, last first: a node or a text, its own indent, and that of what is below it.
+        pending: list[tuple[int | str, str, str]] = [(0, "", "")]
+        while pending:
+            node, indent, below = pending.pop()
+            if isinstance(node, str):
+                yield indent + node
+                continue
+            name = self.name(node)
+            label = repr(name) if name == "" else str(name)
+            children = self.children(node).tolist()
+            if children and self.depth[node] >= max_depth:
+                yield f"{indent}{label} ({self._n_below(node):,} nodes below)"
+                continue
+            yield indent + label
+            lines: list[int | str] = list(children[:max_children])
+            if len(children) > max_children:
+                lines.append(f"... {len(children) - max_children:,} more")
+            for i, line in reversed(list(enumerate(lines))):
+                last = i == len(lines) - 1
+                pending.append((line, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")))
 
     def _n_below(self, node: int) -> int:
         start, end, total = node, node + 1, 0
@@ -393,48 +392,6 @@ class Tree:
             start, end = int(self.child_start[start]), int(self.child_start[end])
             total += end - start
         return total
-
-
-def _breadth_first(parents: Integers, names: Sequence[Hashable] | None) -> Integers | None:
-    """The order in which breadth-first search meets the nodes; None if it is the given one."""
-    n = len(parents)
-    if not n:
-        raise ValueError("the tree has no nodes; it needs at least one action")
-    _check_size(n)
-
-    def called(position: int) -> str:
-        return f"node {position}" if names is None else repr(names[position])
-
-    outside = np.flatnonzero((parents < -1) | (parents >= n))
-    if len(outside):
-        raise ValueError(
-            f"the parent of {called(outside[0])} is {parents[outside[0]]}; parents are -1 for the root "
-            f"or a position from 0 to {n - 1}"
-        )
-    roots = np.flatnonzero(parents == -1)
-    if len(roots) > 1:
-        raise ValueError(
-            f"the tree has {len(roots)} roots, {called(roots[0])} and {called(roots[1])} among them; "
-            "put one node above them"
-        )
-    if len(roots) and roots[0] == 0 and (np.diff(parents) >= 0).all() and (parents < np.arange(n)).all():
-        return None
-    below = np.flatnonzero(parents >= 0)
-    graph = csr_array((np.ones(len(below), dtype=np.int8), (parents[below], below)), shape=(n, n))
-    order: Integers = (
-        breadth_first_order(graph, roots[0], return_predecessors=False).astype(np.int64)
-        if len(roots)
-        else np.empty(0, dtype=np.int64)
-    )
-    if len(order) < n:
-        astray = np.setdiff1d(np.arange(n), order)[0]
-        raise ValueError(f"the tree has a cycle: going up from {called(astray)} never ends at a root")
-    return order
-
-
-def _check_size(n_nodes: int) -> None:
-    if n_nodes > _MOST_NODES:
-        raise ValueError(f"the tree has {n_nodes:,} nodes; at most {_MOST_NODES:,} are supported")
 
 
 def _read_only(array: Nodes) -> Nodes:

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from bough.arrays import Floats
 from bough.model import GaussianModel
@@ -58,23 +59,27 @@ class DensePosterior:
         deviation = math.sqrt(self.model.noise_variance)
         return design / deviation, (np.array(self._rewards) - contexts @ mean) / deviation
 
-    def _solved(self) -> tuple[Floats, Floats, Floats]:
-        """The triangle R with R'R the precision of the normals, R times their mean, and what is left over."""
+    def _solved(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """R with R'R the precision of the normals, R times their mean, what is left over, and a root of the prior.
+
+        Rows of very different sizes are only safe with the large ones first and columns pivoted (Cox and Higham
+        1998), so the columns of R and of the root of the prior are in the order of the pivots.
+        """
         design, target = self._system()
         size = design.shape[1]
-        stacked = np.zeros((len(design) + size, size + 1))
-        stacked[: len(design), :size] = design
-        stacked[: len(design), size] = target
-        stacked[len(design) :, :size] = np.eye(size)
-        triangle: Floats = np.linalg.qr(stacked)[1]
-        return triangle[:size, :size], triangle[:size, size], triangle[size:, size]
+        matrix = np.vstack([design, np.eye(size)])
+        rows = np.argsort(-np.abs(matrix).max(axis=1, initial=0.0), kind="stable")
+        columns = scipy.linalg.qr(matrix[rows], mode="r", pivoting=True)[1]
+        augmented = np.column_stack([matrix[:, columns], np.concatenate([target, np.zeros(size)])])
+        triangle: Floats = np.linalg.qr(augmented[rows])[1]
+        prior_root = self.prior_root.reshape(size, size)[:, columns]
+        return triangle[:size, :size], triangle[:size, size], triangle[size:, size], prior_root
 
     @property
     def joint_root(self) -> Floats:
         """(V d, V d) a root of the joint covariance: `joint_root @ joint_root.T`."""
-        triangle = self._solved()[0]
-        size = len(triangle)
-        return np.asarray(np.linalg.solve(triangle.T, self.prior_root.reshape(size, size).T).T)
+        triangle, _, _, prior_root = self._solved()
+        return np.asarray(scipy.linalg.solve_triangular(triangle, prior_root.T, trans="T").T)
 
     @property
     def joint_covariance(self) -> Floats:
@@ -85,8 +90,8 @@ class DensePosterior:
     @property
     def mean(self) -> Floats:
         """(V,) or (V, d) the posterior means."""
-        triangle, projected, _ = self._solved()
-        shift = self.prior_root.reshape(len(triangle), -1) @ np.linalg.solve(triangle, projected)
+        triangle, projected, _, prior_root = self._solved()
+        shift = prior_root @ scipy.linalg.solve_triangular(triangle, projected)
         return np.asarray(self.model.mean + self._shaped(shift))
 
     @property
@@ -114,12 +119,15 @@ class DensePosterior:
         deviation = math.sqrt(self.model.noise_variance)
         design = np.einsum("nd,nde->ne", contexts, reach) / deviation
         stacked = np.vstack([design, np.eye(design.shape[1])])
-        orthogonal, triangle = np.linalg.qr(stacked)
-        own = self.prior_root[node][:, columns].reshape(d, -1)
-        root = np.linalg.solve(triangle.T, own.T).T  # (d, size)
-        to_mean = root @ orthogonal[: len(kept)].T  # (d, n): from rewards to the node's shift
-        gain = np.eye(d) - to_mean @ (contexts / deviation)
-        offset = to_mean @ (rewards / deviation)
+        rows = np.argsort(-np.abs(stacked).max(axis=1), kind="stable")
+        orthogonal, triangle, pivots = scipy.linalg.qr(stacked[rows], mode="economic", pivoting=True)
+        own = self.prior_root[node][:, columns].reshape(d, -1)[:, pivots]
+        root = scipy.linalg.solve_triangular(triangle, own.T, trans="T").T  # (d, size)
+        to_mean = np.empty((d, len(stacked)))
+        to_mean[:, rows] = root @ orthogonal.T
+        to_mean = to_mean[:, : len(kept)] / deviation  # (d, n): from rewards to the node's shift
+        gain = np.eye(d) - to_mean @ contexts
+        offset = to_mean @ rewards
         if self.model.is_scalar:
             return float(gain[0, 0]), float(offset[0]), float((root @ root.T)[0, 0])
         return gain, offset, root @ root.T
@@ -134,7 +142,7 @@ class DensePosterior:
 
     def log_evidence(self) -> float:
         """The log density of all rewards."""
-        triangle, _, left_over = self._solved()
+        triangle, _, left_over, _ = self._solved()
         log_det = 2.0 * np.log(np.abs(np.diag(triangle))).sum()
         constant = len(self._rewards) * math.log(2.0 * math.pi * self.model.noise_variance)
         return float(-0.5 * (constant + log_det + left_over @ left_over))

@@ -21,7 +21,7 @@ import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference import scalar_kernels as kernels
-from bough.inference.touched import Touched
+from bough.inference.touched import Touched, check_shape, grown
 from bough.model import GaussianModel
 
 
@@ -51,6 +51,7 @@ class ScalarEngine:
         """Take over what `arrays` gave."""
         self.touched.restore(arrays)
         self._state = np.array(arrays["state"], dtype=np.float64)
+        check_shape(self._state, (self.touched.count, 6), "state")
         self._law = np.zeros((len(self._state), 3))
         self._refresh(np.arange(len(self._state), dtype=np.int32)[::-1].copy())
 
@@ -58,11 +59,16 @@ class ScalarEngine:
 
     def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None) -> None:
         """Add rewards of leaves; each touched node is refreshed once."""
+        before = self.touched.count
         slots = self.touched.touch(leaves)
         if self.touched.count > len(self._state):
-            size = max(self.touched.count, 2 * len(self._state))
-            self._state.resize((size, 6), refcheck=False)
-            self._law.resize((size, 3), refcheck=False)
+            try:
+                size = max(self.touched.count, 2 * len(self._state))
+                self._law = grown(self._law, size)
+                self._state = grown(self._state, size)
+            except MemoryError:
+                self.touched.forget(before)
+                raise
         kernels.collect(slots, rewards, self._mean, 1.0 / self._noise, self._state)
         stale = np.empty(min(self.touched.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
         n_stale = kernels.mark_paths(slots, self.touched.parent, self._law, stale)

@@ -8,7 +8,7 @@ open-addressing hash table of slots, so memory follows the touched nodes and not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from bough.arrays import Integers, Nodes
 from bough.inference.jit import kernel
 from bough.tree import Tree
 
+_Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 _SPREAD = 2654435761  # Knuth's multiplier; node * _SPREAD stays below 2**63
 
 
@@ -63,7 +64,8 @@ class Touched:
 
     def touch(self, leaves: Nodes) -> Nodes:
         """The slot of each leaf; those that had none get one, and so do their ancestors."""
-        most = min(self._tree.n_nodes, self.count + len(leaves) * (self._tree.height + 1))
+        distinct = len(leaves) if len(leaves) < 1_000 else len(np.unique(leaves))
+        most = min(self._tree.n_nodes, self.count + distinct * (self._tree.height + 1))
         self._make_room(most)
         slots = np.empty(len(leaves), dtype=np.int32)
         path = np.empty(self._tree.height + 1, dtype=np.int32)
@@ -76,6 +78,13 @@ class Touched:
             self._leafward = None
         return slots
 
+    def forget(self, count: int) -> None:
+        """Give up the slots from `count` on, which nothing has been kept for yet."""
+        self.count = count
+        self._leafward = None
+        self._table[:] = 0
+        _fill_table(self._node, count, self._table)
+
     def add_up(self, counts: Integers) -> Integers:
         """Turn the counts at each slot into the counts at or below it, in place."""
         _add_to_parents(self.parent, counts)
@@ -84,9 +93,9 @@ class Touched:
     def _make_room(self, most: int) -> None:
         if most > len(self._node):
             size = max(most, 2 * len(self._node))
-            self._node = _grown(self._node, size)
-            self._parent = _grown(self._parent, size)
-            self._class = _grown(self._class, size)
+            self._node = grown(self._node, size)
+            self._parent = grown(self._parent, size)
+            self._class = grown(self._class, size)
         if 2 * most > len(self._table):
             self._table = np.zeros(1 << (2 * most - 1).bit_length(), dtype=np.int32)
             _fill_table(self._node, self.count, self._table)
@@ -97,8 +106,10 @@ class Touched:
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """Take over what `arrays` gave."""
-        self._node = np.array(arrays["touched"], dtype=np.int32)
-        self._parent = np.array(arrays["touched_parent"], dtype=np.int32)
+        node = np.array(arrays["touched"], dtype=np.int32)
+        parent = np.array(arrays["touched_parent"], dtype=np.int32)
+        _check_slots(node, parent, self._tree)
+        self._node, self._parent = node, parent
         self._class = self._class_of_node[self._node]
         self.count = len(self._node)
         self._leafward = None
@@ -106,10 +117,28 @@ class Touched:
         _fill_table(self._node, self.count, self._table)
 
 
-def _grown(array: Nodes, size: int) -> Nodes:
-    larger = np.empty(size, dtype=array.dtype)
+def grown(array: _Array, size: int) -> _Array:
+    """A copy with room for `size` entries; the new ones are zero."""
+    larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
-    return larger
+    return cast(_Array, larger)
+
+
+def _check_slots(node: Nodes, parent: Nodes, tree: Tree) -> None:
+    """Refuse slots that no sequence of touches could have made."""
+    sound = node.ndim == 1 and node.shape == parent.shape and len(np.unique(node)) == len(node)
+    if sound and len(node):
+        sound = bool((node >= 0).all() and (node < tree.n_nodes).all() and (parent < np.arange(len(node))).all())
+        sound = sound and parent[0] == -1 and node[0] == 0 and bool((parent[1:] >= 0).all())
+        sound = sound and bool((tree.parent[node[1:]] == node[parent[1:]]).all())
+    if not sound:
+        raise ValueError("the touched nodes do not fit the tree")
+
+
+def check_shape(array: np.ndarray[Any, Any], shape: tuple[int, ...], what: str) -> None:
+    """Refuse an array of a file that has another shape than its neighbours ask for."""
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{what} has shape {array.shape} or is not finite; expected {shape}")
 
 
 @kernel

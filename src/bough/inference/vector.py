@@ -26,7 +26,7 @@ import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference import vector_kernels as kernels
-from bough.inference.touched import Touched
+from bough.inference.touched import Touched, check_shape, grown
 from bough.model import GaussianModel
 
 
@@ -69,6 +69,15 @@ class VectorEngine:
         names = ("triangle", "pull", "target", "surprise")
         self._triangle, self._pull, self._target, self._surprise = (np.array(arrays[name]) for name in names)
         self._count = np.array(arrays["count"], dtype=np.int64)
+        n, d = self.touched.count, len(self._mean)
+        for array, shape, name in (
+            (self._triangle, (n, d, d), "triangle"),
+            (self._pull, (n, d, d), "pull"),
+            (self._target, (n, d), "target"),
+            (self._surprise, (1,), "surprise"),
+            (self._count, (n,), "count"),
+        ):
+            check_shape(array, shape, name)
         self._root = np.empty_like(self._triangle)
         self._stale = np.ones(len(self._triangle), dtype=np.bool_)
 
@@ -105,12 +114,19 @@ class VectorEngine:
 
     def _make_room(self, before: int) -> None:
         n = self.touched.count
-        if n > len(self._triangle):
-            # A slot of d = 32 takes 25 kB: grow gently, and in place where the allocator can.
-            size = max(n, len(self._triangle) + len(self._triangle) // 8, 16)
-            arrays = (self._triangle, self._pull, self._target, self._root, self._stale, self._count)
-            for array in arrays:
-                array.resize((size, *array.shape[1:]), refcheck=False)
+        if n > len(self._count):
+            # A slot of d = 32 takes 25 kB, so room grows gently.
+            size = max(n, len(self._count) + len(self._count) // 8, 16)
+            try:
+                self._triangle = grown(self._triangle, size)
+                self._pull = grown(self._pull, size)
+                self._target = grown(self._target, size)
+                self._root = grown(self._root, size)
+                self._stale = grown(self._stale, size)
+                self._count = grown(self._count, size)  # last: its length says how much room there is
+            except MemoryError:
+                self.touched.forget(before)
+                raise
         self._triangle[before:n] = np.eye(len(self._mean))
 
     def _refreshed_roots(self) -> Floats:
@@ -170,7 +186,8 @@ class VectorEngine:
         kernels.projected_variances(
             variance, self._tree.parent, self._class_of_node, class_variance, *self.touched.leafward, touched_variance,
         )  # fmt: skip
-        return self._tree.at_leaves(self.mean()) @ context, self._tree.at_leaves(variance)
+        # Where the covariance is singular, rounding may leave a variance just below zero.
+        return self._tree.at_leaves(self.mean()) @ context, np.maximum(self._tree.at_leaves(variance), 0.0)
 
     def conditional(self, node: int) -> tuple[Floats, Floats, Floats]:
         """(gain, offset, covariance) of a node given its parent."""

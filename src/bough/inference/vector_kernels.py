@@ -34,7 +34,7 @@ def triangulate(
             for k in range(d):
                 if rows[i, k] != 0.0:
                     pivot = place + k
-                    length = math.sqrt(kept[pivot, k] ** 2 + rows[i, k] ** 2)
+                    length = math.hypot(kept[pivot, k], rows[i, k])  # either may be tiny
                     c = kept[pivot, k] / length
                     s = rows[i, k] / length
                     for j in range(k, d + 1):

@@ -1,0 +1,286 @@
+"""The command: parse, call, print."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import bough
+
+_ALL_POLICIES = ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy")
+_EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    parser = make_parser()
+    given = parser.parse_args(arguments)
+    try:
+        given.run(given)
+    except KeyboardInterrupt:
+        print("bough: stopped; what was finished is kept", file=sys.stderr)
+        return 130
+    except ImportError as error:
+        print(f"bough: {error.name} is not installed; pip install 'bough[reproduce]'", file=sys.stderr)
+        return 2
+    except (ValueError, KeyError, OSError) as error:
+        print(f"bough: {_one_line(error)}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _one_line(error: Exception) -> str:
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return " ".join(str(text).split())
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser, which is also what the reference in the docs is made from."""
+    parser = argparse.ArgumentParser(
+        prog="bough",
+        description="Exact hierarchical bandits on trees: the paper's experiments, simulations and bounds.",
+    )
+    parser.add_argument("--version", action="version", version=f"bough {bough.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_reproduce(commands)
+    _add_simulate(commands)
+    _add_bound(commands)
+    return parser
+
+
+def _add_reproduce(commands: Any) -> None:
+    command = commands.add_parser(
+        "reproduce",
+        help="run the paper's experiments and write figures and a report",
+        description="Run the paper's experiments and write CSV, PNG, SVG, settings and a report of all claims. "
+        "Finished cells are kept and not run again with the same settings.",
+    )
+    command.add_argument(
+        "experiments", nargs="*", metavar="EXPERIMENT", help=f"which ones (default: all): {', '.join(_EXPERIMENTS)}"
+    )
+    _add_run_options(command, rounds=500, runs=100)
+    command.add_argument(
+        "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="folder (default: reproduction)"
+    )
+    command.set_defaults(run=_reproduce)
+
+
+def _add_simulate(commands: Any) -> None:
+    command = commands.add_parser(
+        "simulate",
+        help="simulate policies on a tree of your own",
+        description="Simulate policies on problems drawn from a model, and print their regret.",
+    )
+    _add_model_options(command)
+    command.add_argument(
+        "--policies",
+        default="HierTS,FlatTS,TS",
+        metavar="NAMES",
+        help=f"some of {', '.join(_ALL_POLICIES)} (default: %(default)s)",
+    )
+    _add_run_options(command, rounds=500, runs=100)
+    command.add_argument(
+        "--csv", type=Path, metavar="FILE", help="also write policy, round, mean, se, runs to a CSV file"
+    )
+    command.add_argument("--plot", type=Path, metavar="FILE", help="also draw the regret into a PNG, SVG or PDF file")
+    command.set_defaults(run=_simulate)
+
+
+def _add_bound(commands: Any) -> None:
+    command = commands.add_parser(
+        "bound",
+        help="compute the regret bound of Theorem 1",
+        description="Compute the regret bound of Theorem 1 with its parts, for HierTS, FlatTS and TS, beside the "
+        "regret of uniform play.",
+    )
+    _add_model_options(command)
+    command.add_argument("--rounds", type=int, default=500, metavar="N", help="horizon (default: %(default)s)")
+    command.add_argument("--delta", default=None, metavar="D", help='a probability, or "best" (default: 1 / rounds)')
+    command.add_argument(
+        "--constant", default="lemma", metavar="C", help='"lemma", "two" or "telescoped" (default: %(default)s)'
+    )
+    command.set_defaults(run=_bound)
+
+
+def _add_run_options(command: argparse.ArgumentParser, rounds: int, runs: int) -> None:
+    command.add_argument(
+        "--runs", type=int, default=runs, metavar="N", help="runs a cell, at least 2 (default: %(default)s)"
+    )
+    command.add_argument("--rounds", type=int, default=rounds, metavar="N", help="rounds a run (default: %(default)s)")
+    command.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="one seed, the same numbers (default: %(default)s)"
+    )
+    command.add_argument(
+        "--jobs", type=int, default=-1, metavar="J", help="parallel jobs; -1 uses every core (default)"
+    )
+
+
+def _add_model_options(command: argparse.ArgumentParser) -> None:
+    shape = command.add_argument_group("the tree")
+    shape.add_argument("--branching", type=int, metavar="B", help="a balanced tree with B children a node")
+    shape.add_argument("--height", type=int, metavar="H", help="and height H")
+    shape.add_argument(
+        "--tree", type=Path, metavar="FILE", help="or a text file with one path an action, such as home/kitchen/kettle"
+    )
+    prior = command.add_argument_group("the model")
+    prior.add_argument(
+        "--problem", choices=("constant", "increasing"), default="increasing",
+        help="every variance 1, or 2 to the power of a node's height (default: %(default)s)",
+    )  # fmt: skip
+    prior.add_argument("--by-depth", metavar="V,V,...", help="variances by depth instead, root first")
+    prior.add_argument("--mean", type=float, default=0.0, metavar="M", help="prior mean (default: %(default)s)")
+    prior.add_argument(
+        "--noise-variance", type=float, default=1.0, metavar="V", help="of a reward (default: %(default)s)"
+    )
+
+
+# -- what the commands do --------------------------------------------------------------------------
+
+
+def _reproduce(given: argparse.Namespace) -> None:
+    unknown = [name for name in given.experiments if name not in _EXPERIMENTS]
+    if unknown:
+        raise ValueError(f"unknown experiment {unknown[0]!r}; there are {', '.join(_EXPERIMENTS)}")
+    _check_counts(given)
+    given.out.mkdir(parents=True, exist_ok=True)
+    runner, sweeps, figures, report, plotting = (
+        import_module(f"bough.{name}")
+        for name in (
+            "experiments.runner",
+            "experiments.sweeps",
+            "experiments.figures",
+            "experiments.report",
+            "plotting",
+        )
+    )
+    plotting.matplotlib.use("Agg")
+    settings = runner.Settings(given.rounds, given.runs, given.seed)
+    names = given.experiments or _EXPERIMENTS
+    total = sum(len(sweeps.EXPERIMENTS[name].cells) for name in names) * given.runs
+    results = {}
+    with _progress("reproduce", total) as advance:
+        for name in names:
+            experiment = sweeps.EXPERIMENTS[name]
+
+            def started(_: Any, kept: bool) -> None:
+                if kept:
+                    advance(given.runs)
+
+            results[name] = runner.run_experiment(experiment, settings, given.out, given.jobs, started, advance)
+            runner.write_csv(experiment, results[name], given.out / f"{name}.csv")
+            runner.write_settings(experiment, settings, given.out / f"{name}.json")
+            plotting.save_figure(figures.draw(experiment, results[name]), given.out / name)
+    report.write_report(results, settings, given.out)
+    for claim in import_module("bough.experiments.claims").judge(results):
+        print(f"{claim.verdict:<13} {claim.claim} ({claim.measured})")
+    print(f"\nreport: {given.out / 'report.html'}")
+
+
+def _simulate(given: argparse.Namespace) -> None:
+    names = [name.strip() for name in given.policies.split(",") if name.strip()]
+    unknown = [name for name in names if name not in _ALL_POLICIES]
+    if unknown or not names:
+        raise ValueError(f"unknown policy {(unknown or [''])[0]!r}; there are {', '.join(_ALL_POLICIES)}")
+    _check_counts(given)
+    model = _model(given)
+    policies = {name: getattr(bough, name) for name in names}
+    with _progress("simulate", given.runs) as advance:
+        run = bough.simulate(model, policies, given.rounds, given.runs, given.seed, given.jobs, progress=advance)
+    print(run.summary())
+    if given.csv:
+        _write_csv(run, given.csv)
+    if given.plot:
+        run.plot().figure.savefig(given.plot)
+
+
+def _write_csv(run: Any, path: Path) -> None:
+    lines = ["policy,round,mean,se,runs"]
+    for name in run.regret:
+        curves = zip(run.mean(name).tolist(), run.standard_error(name).tolist(), strict=True)
+        lines += [f"{name},{t},{mean:.6g},{error:.6g},{run.runs}" for t, (mean, error) in enumerate(curves, 1)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _bound(given: argparse.Namespace) -> None:
+    model = _model(given)
+    delta = given.delta if given.delta in (None, "best") else _number(given.delta, "--delta")
+    print(f"{'':<10}{'bound':>12}{'first term':>12}{'second':>10}{'G(n)':>12}{'c':>8}{'sigma_max':>11}{'delta':>10}")
+    for name, believed in (("HierTS", model), ("FlatTS", model.flat()), ("TS", model.independent())):
+        b = bough.theory.regret_bound(believed, given.rounds, delta, given.constant)
+        print(
+            f"{name:<10}{b.total:>12.1f}{b.first:>12.1f}{b.second:>10.1f}{b.complexity:>12.1f}{b.c:>8.4g}"
+            f"{b.sigma_max:>11.3g}{b.delta:>10.3g}"
+        )
+    print(f"{'uniform':<10}{bough.theory.uniform_regret(model, given.rounds):>12.1f}")
+
+
+def _model(given: argparse.Namespace) -> bough.GaussianModel:
+    if given.tree is not None:
+        if given.branching is not None or given.height is not None:
+            raise ValueError("--tree goes without --branching and --height; give one or the other")
+        lines = given.tree.read_text(encoding="utf-8").splitlines()
+        tree = bough.Tree.from_paths([line.strip() for line in lines if line.strip()])
+    elif given.branching is None or given.height is None:
+        raise ValueError("no tree was given; give --branching and --height, or --tree FILE")
+    else:
+        tree = bough.Tree.balanced(given.branching, given.height)
+    covariance: Any = 1.0
+    if given.by_depth:
+        covariance = bough.by_depth([_number(value, "--by-depth") for value in given.by_depth.split(",")])
+    elif given.problem == "increasing":
+        covariance = bough.by_height([2.0**height for height in range(tree.height + 1)])
+    return bough.GaussianModel(tree, given.mean, covariance, given.noise_variance)
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{option} has {text!r}; give a number") from None
+
+
+def _check_counts(given: argparse.Namespace) -> None:
+    for name, value, least in (("runs", given.runs, 2), ("rounds", given.rounds, 1)):
+        if value < least:
+            raise ValueError(f"--{name} is {value}; give at least {least}")
+    if given.seed < 0:
+        raise ValueError(f"--seed is {given.seed}; give a whole number of at least 0")
+    if given.jobs == 0:
+        raise ValueError("--jobs is 0; give how many, or -1 for every core")
+
+
+@contextmanager
+def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal that rich can draw on; silent elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda _: None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda n: bar.advance(task, n)
+
+
+def reference() -> str:
+    """The help of every command, as the page of the docs that a test compares with."""
+    parser = make_parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    parts = ["# The command", "Made by `python -m bough.cli`; a test keeps it true."]
+    for name, one in (("bough", parser), *((f"bough {name}", sub) for name, sub in commands.choices.items())):
+        one.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)
+        parts.append(f"## {name}\n\n```text\n{one.format_help().rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

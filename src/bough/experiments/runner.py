@@ -1,0 +1,164 @@
+"""Runs the cells of an experiment, keeps each as soon as it is finished, and never runs it twice."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import platform
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bough import storage
+from bough.arrays import Floats
+from bough.experiments.sweeps import POLICIES, Cell, Experiment
+from bough.simulation import simulate
+
+_KIND = "simulated-cell"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the numbers of a cell, beside the cell itself."""
+
+    rounds: int = 500
+    runs: int = 100
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class CellResult:
+    """The regret of each policy in one cell."""
+
+    cell: Cell
+    mean: dict[str, Floats]
+    """(rounds,) cumulative regret averaged over the runs"""
+    error: dict[str, Floats]
+    """(rounds,) its standard error"""
+    final: dict[str, Floats]
+    """(runs,) the regret of each run after the last round; runs are paired across policies"""
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        return len(next(iter(self.final.values())))
+
+    def difference(self, policy: str, other: str) -> tuple[float, float]:
+        """The final regret of `policy` less that of `other`, and the standard error of that paired difference."""
+        gap = self.final[policy] - self.final[other]
+        return float(gap.mean()), float(gap.std(ddof=1) / math.sqrt(len(gap)))
+
+    def ratio(self, policy: str, other: str) -> tuple[float, float]:
+        """The final regret of `policy` over that of `other`, and its standard error (delta method, runs paired)."""
+        top, bottom = self.final[policy], self.final[other]
+        value = float(top.mean() / bottom.mean())
+        residual = (top - value * bottom) / bottom.mean()
+        return value, float(residual.std(ddof=1) / math.sqrt(len(residual)))
+
+
+def run_experiment(
+    experiment: Experiment,
+    settings: Settings,
+    out: Path,
+    jobs: int | None = None,
+    started: Callable[[Cell, bool], None] = lambda _cell, _kept: None,
+    progress: Callable[[int], None] | None = None,
+) -> list[CellResult]:
+    """The results of every cell, from its file where it has been run with these settings before.
+
+    `started` is called with each cell and whether its file was there; `progress` with runs just finished.
+    """
+    results = []
+    for cell in experiment.cells:
+        path = out / "cells" / f"{experiment.name}-b{cell.branching}-h{cell.height}.bough"
+        wanted = {"settings": asdict(settings), "cell": asdict(cell), "policies": list(experiment.policies)}
+        kept = _read(path, wanted, cell)
+        started(cell, kept is not None)
+        if kept is None:
+            kept = _simulated(cell, experiment, settings, jobs, progress)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            storage.write(path, {"kind": _KIND, "version": _VERSION, **wanted}, _arrays(kept))
+        results.append(kept)
+    return results
+
+
+def _simulated(
+    cell: Cell, experiment: Experiment, settings: Settings, jobs: int | None, progress: Callable[[int], None] | None
+) -> CellResult:
+    policies = {name: POLICIES[name] for name in experiment.policies}
+    seed = [settings.seed, zlib.crc32(cell.name.encode())]
+    run = simulate(cell.model(), policies, settings.rounds, settings.runs, seed, jobs, progress=progress)
+    return CellResult(
+        cell,
+        {name: run.mean(name) for name in policies},
+        {name: run.standard_error(name) for name in policies},
+        {name: run.regret[name][:, -1].copy() for name in policies},
+    )
+
+
+def _arrays(result: CellResult) -> dict[str, Any]:
+    parts = (("mean", result.mean), ("error", result.error), ("final", result.final))
+    return {f"{part}-{name}": curve for part, curves in parts for name, curve in curves.items()}
+
+
+def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
+    """The kept result, or None where there is none or it was made with other settings."""
+    if not path.exists():
+        return None
+    try:
+        header, arrays = storage.read(path, _KIND, _VERSION)
+        if any(header.get(key) != value for key, value in wanted.items()):
+            return None
+        parts = [{name: arrays[f"{part}-{name}"] for name in wanted["policies"]} for part in ("mean", "error", "final")]
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"the earlier result {path} is damaged; delete it and run again ({error})") from error
+    return CellResult(cell, *parts)
+
+
+# -- what an experiment leaves in its folder -------------------------------------------------------
+
+
+def tidy_rows(experiment: Experiment, results: list[CellResult]) -> Iterator[tuple[Any, ...]]:
+    """(experiment, cell, policy, round, mean, se, runs) for every policy and round of every cell."""
+    for result in results:
+        for policy in experiment.policies:
+            curves = zip(result.mean[policy].tolist(), result.error[policy].tolist(), strict=True)
+            for t, (mean, error) in enumerate(curves, 1):
+                yield experiment.name, result.cell.name, policy, t, f"{mean:.6g}", f"{error:.6g}", result.runs
+
+
+def write_csv(experiment: Experiment, results: list[CellResult], path: Path) -> None:
+    """The tidy table as CSV."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["experiment", "cell", "policy", "round", "mean", "se", "runs"])
+        writer.writerows(tidy_rows(experiment, results))
+
+
+def write_settings(experiment: Experiment, settings: Settings, path: Path) -> None:
+    """What was run and with which versions, as JSON."""
+    content = {
+        "experiment": experiment.name,
+        "cells": [cell.name for cell in experiment.cells],
+        "policies": list(experiment.policies),
+        **asdict(settings),
+        "versions": versions(),
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """The versions that the numbers were made with."""
+    packages = {name: version(name) for name in ("bough", "numpy", "scipy", "numba")}
+    return {"python": platform.python_version(), **packages, "numpy bit generator": type(_bits()).__name__}
+
+
+def _bits() -> Any:
+    return np.random.default_rng(0).bit_generator
