@@ -3,15 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: help test check bench docs pictures clean
+.PHONY: help reproduce test check bench docs pictures clean
 
 help:
+	@echo "make reproduce run the paper's experiments into reproduction/"
 	@echo "make test      run the tests"
 	@echo "make check     ruff, mypy, import-linter and the docs build"
 	@echo "make bench     print the speed as ratios, beside what they are measured against"
 	@echo "make docs      build the documentation into docs/_build/html"
 	@echo "make pictures  draw the pictures of the README and the docs again"
 	@echo "make clean     remove .venv and everything that was built"
+
+reproduce: .venv/.reproduce
+	@$(BIN)/bough reproduce
 
 test: .venv/.test
 	@$(BIN)/python -m pytest

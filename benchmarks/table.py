@@ -71,6 +71,10 @@ class Table:
         met = measured <= at_most
         self.lines.append(Line(claim, f"{measured:.2f} {unit}", "", "", f"at most {at_most:g} {unit}", met))
 
+    def comparison(self, claim: str, ours: float, reference: float) -> None:
+        """Two times in seconds without a target."""
+        self.lines.append(Line(claim, f"{ours:.1f} s", f"{reference:.0f} s", f"{reference / ours:.1f} x", "", True))
+
     def __str__(self) -> str:
         head = COLUMNS.format("claim", "bough", "reference", "ratio", "target", "met")
         rule = "|".join("-" * len(cell) for cell in head.split("|"))

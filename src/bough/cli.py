@@ -209,9 +209,10 @@ def _write_csv(run: Any, path: Path) -> None:
 def _bound(given: argparse.Namespace) -> None:
     model = _model(given)
     delta = given.delta if given.delta in (None, "best") else _number(given.delta, "--delta")
+    models = {"HierTS": model, "FlatTS": model.flat(), "TS": model.independent()}
+    bounds = {name: bough.theory.regret_bound(one, given.rounds, delta, given.constant) for name, one in models.items()}
     print(f"{'':<10}{'bound':>12}{'first term':>12}{'second':>10}{'G(n)':>12}{'c':>8}{'sigma_max':>11}{'delta':>10}")
-    for name, believed in (("HierTS", model), ("FlatTS", model.flat()), ("TS", model.independent())):
-        b = bough.theory.regret_bound(believed, given.rounds, delta, given.constant)
+    for name, b in bounds.items():
         print(
             f"{name:<10}{b.total:>12.1f}{b.first:>12.1f}{b.second:>10.1f}{b.complexity:>12.1f}{b.c:>8.4g}"
             f"{b.sigma_max:>11.3g}{b.delta:>10.3g}"

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -17,7 +17,7 @@ from bough.arrays import Floats
 from bough.experiments.runner import CellResult
 from bough.experiments.sweeps import Cell
 
-Verdict = Literal["held", "held partly", "did not hold"]
+Verdict = Literal["held", "held partly", "did not hold", "undecided"]
 APART = 2.0
 Results = Mapping[str, Sequence[CellResult]]
 
@@ -105,36 +105,46 @@ def grows_linearly(results: Sequence[CellResult]) -> Claim:
 
     Section 6.1 says O(h). Section 5.3 derives the square root of that, p = 1/2, for the regret.
     """
-    heights = np.array([float(result.cell.height) for result in results])
-    value, error = ratios(results)
-    power, uncertainty = slope(np.log(heights), np.log(value), error / value)
-    verdict = _growth_verdict(power, uncertainty, expected=1.0)
-    measured = f"ratio ~ h^p with p = {power:.2f} ± {uncertainty:.2f}; {_ends(heights, value, error)}"
-    return Claim(
-        "Problem 1: regret of TS over HierTS grows like O(h)", "sections 5.3 and 6.1, figure 3a", measured, verdict
+    return _growth(
+        results,
+        Claim(
+            "Problem 1: regret of TS over HierTS grows like O(h)", "sections 5.3 and 6.1, figure 3a", "", "undecided"
+        ),
+        lambda heights: np.log(heights),
+        "ratio ~ h^p with p",
+        expected=1.0,
     )
 
 
 def grows_exponentially(results: Sequence[CellResult]) -> Claim:
     """The rate r of ratio ~ 2^(r h): held within a quarter of 1/2; partly where it is only apart from 0."""
-    heights = np.array([float(result.cell.height) for result in results])
-    value, error = ratios(results)
-    rate, uncertainty = slope(heights, np.log2(value), error / value / np.log(2.0))
-    verdict = _growth_verdict(rate, uncertainty, expected=0.5)
-    measured = f"ratio ~ 2^(r h) with r = {rate:.2f} ± {uncertainty:.2f}; {_ends(heights, value, error)}"
-    return Claim(
-        "Problem 2: regret of TS over HierTS grows like 2^(h/2)", "sections 5.3 and 6.1, figure 3b", measured, verdict
+    return _growth(
+        results,
+        Claim(
+            "Problem 2: regret of TS over HierTS grows like 2^(h/2)", "sections 5.3 and 6.1, figure 3b", "", "undecided"
+        ),
+        lambda heights: heights * np.log(2.0),
+        "ratio ~ 2^(r h) with r",
+        expected=0.5,
     )
 
 
-def _growth_verdict(found: float, error: float, expected: float) -> Verdict:
-    if found <= APART * error:
-        return "did not hold"
-    return "held" if abs(found - expected) <= expected / 4 else "held partly"
-
-
-def _ends(heights: Floats, value: Floats, error: Floats) -> str:
-    return ", ".join(f"{value[i]:.2f} ± {error[i]:.2f} at h = {heights[i]:.0f}" for i in (0, -1))
+def _growth(
+    results: Sequence[CellResult], claim: Claim, scale: Callable[[Floats], Floats], symbol: str, expected: float
+) -> Claim:
+    """The claim, decided by the slope of the log ratio against the scaled heights."""
+    heights = np.array([float(result.cell.height) for result in results])
+    value, error = ratios(results)
+    usable = (value > 0.0) & (error > 0.0)  # false where a ratio is not a number
+    if usable.sum() < 3:
+        return replace(claim, measured="too few runs to form the ratios")
+    heights, value, error = heights[usable], value[usable], error[usable]
+    found, uncertainty = slope(scale(heights), np.log(value), error / value)
+    verdict: Verdict = "held" if abs(found - expected) <= expected / 4 else "held partly"
+    if found <= APART * uncertainty:
+        verdict = "did not hold"
+    ends = ", ".join(f"{value[i]:.2f} ± {error[i]:.2f} at h = {heights[i]:.0f}" for i in (0, -1))
+    return replace(claim, measured=f"{symbol} = {found:.2f} ± {uncertainty:.2f}; {ends}", verdict=verdict)
 
 
 def baselines_are_close(results: Sequence[CellResult]) -> Claim:

@@ -58,6 +58,8 @@ class CellResult:
     def ratio(self, policy: str, other: str) -> tuple[float, float]:
         """The final regret of `policy` over that of `other`, and its standard error (delta method, runs paired)."""
         top, bottom = self.final[policy], self.final[other]
+        if bottom.mean() == 0.0:  # a handful of short runs may have no regret at all
+            return math.nan, math.nan
         value = float(top.mean() / bottom.mean())
         residual = (top - value * bottom) / bottom.mean()
         return value, float(residual.std(ddof=1) / math.sqrt(len(residual)))

@@ -64,16 +64,15 @@ class Touched:
 
     def touch(self, leaves: Nodes) -> Nodes:
         """The slot of each leaf; those that had none get one, and so do their ancestors."""
-        distinct = len(leaves) if len(leaves) < 1_000 else len(np.unique(leaves))
-        most = min(self._tree.n_nodes, self.count + distinct * (self._tree.height + 1))
-        self._make_room(most)
         slots = np.empty(len(leaves), dtype=np.int32)
         path = np.empty(self._tree.height + 1, dtype=np.int32)
-        before = self.count
-        self.count = _touch(
-            leaves, self._tree.parent, self._class_of_node, self._node, self._parent, self._class, self._table,
-            self.count, path, slots,
-        )  # fmt: skip
+        before, done = self.count, 0
+        while done < len(leaves):
+            self._make_room(self.count + len(path))
+            self.count, done = _touch(
+                leaves, self._tree.parent, self._class_of_node, self._node, self._parent, self._class, self._table,
+                self.count, done, path, slots,
+            )  # fmt: skip
         if self.count > before:
             self._leafward = None
         return slots
@@ -91,13 +90,14 @@ class Touched:
         return counts
 
     def _make_room(self, most: int) -> None:
+        """Room for that many slots, with a table that is at most half full."""
         if most > len(self._node):
             size = max(most, 2 * len(self._node))
             self._node = grown(self._node, size)
             self._parent = grown(self._parent, size)
             self._class = grown(self._class, size)
-        if 2 * most > len(self._table):
-            self._table = np.zeros(1 << (2 * most - 1).bit_length(), dtype=np.int32)
+        if 2 * len(self._node) > len(self._table):
+            self._table = np.zeros(1 << (2 * len(self._node) - 1).bit_length(), dtype=np.int32)
             _fill_table(self._node, self.count, self._table)
 
     def arrays(self) -> dict[str, Any]:
@@ -180,11 +180,14 @@ def _touch(
     slot_class: Nodes,  # (room,)
     table: Nodes,  # (a power of two,)
     count: int,
+    done: int,  # leaves that have their slots already
     path: Nodes,  # (height + 1,) scratch
     slots: Nodes,  # (n,)
-) -> int:
-    """Overwrites slots, and writes new nodes into slot_*, table; returns the new count."""
-    for i in range(len(leaves)):
+) -> tuple[int, int]:
+    """Overwrites slots, and writes new nodes into slot_*, table; returns the new count and done, short of room."""
+    for i in range(done, len(leaves)):
+        if count + len(path) > len(slot_node):
+            return count, i
         node = leaves[i]
         slot = -1
         climbed = 0
@@ -204,7 +207,7 @@ def _touch(
             count += 1
             table[_place(node, slot_node, table)] = count
         slots[i] = slot
-    return count
+    return count, len(leaves)
 
 
 @kernel

@@ -1,0 +1,141 @@
+"""The command: every option documented, errors on one line with exit status 2, the same numbers from the same seed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bough
+from bough import cli
+
+DOCS = Path(__file__).parents[1] / "docs"
+TINY = ["--runs", "3", "--rounds", "4"]
+
+
+def run(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; from bough.cli import main; sys.exit(main())", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+    )
+
+
+def test_the_reference_in_the_docs_is_the_help_of_the_command():
+    assert (DOCS / "cli.md").read_text() == cli.reference()
+
+
+@pytest.mark.parametrize("command", ["reproduce", "simulate", "bound"])
+def test_every_command_has_help_and_every_option_a_text(command):
+    shown = run(command, "--help")
+    assert shown.returncode == 0
+    assert shown.stdout.startswith(f"usage: bough {command}")
+    parser = cli.make_parser()._subparsers._group_actions[0].choices[command]
+    assert all(action.help for action in parser._actions)
+
+
+def test_the_version_is_printed():
+    assert run("--version").stdout.strip() == f"bough {bough.__version__}"
+
+
+def test_reproduce_writes_everything_and_says_what_held(tmp_path):
+    done = run("reproduce", "branching", "policies", *TINY, "--out", tmp_path / "r")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    written = {path.name for path in (tmp_path / "r").iterdir()}
+    names = {f"{name}.{kind}" for name in ("branching", "policies") for kind in ("csv", "json", "png", "svg")}
+    assert written == names | {"cells", "report.md", "report.html"}
+    assert "HierTS has lower regret than both baselines" in done.stdout
+    before = (tmp_path / "r" / "branching.csv").read_bytes()
+    assert run("reproduce", "branching", *TINY, "--out", tmp_path / "again", "--jobs", "1").returncode == 0
+    assert (tmp_path / "again" / "branching.csv").read_bytes() == before
+
+
+def test_simulate_prints_a_table_and_writes_files(tmp_path):
+    (tmp_path / "tree.txt").write_text("home/kitchen/kettle\nhome/kitchen/toaster\n\ntoys/kite\n")
+    options = ["--tree", tmp_path / "tree.txt", "--by-depth", "1,1,0.5,0.2", "--policies", "HierTS, Greedy", *TINY]
+    done = run("simulate", *options, "--csv", tmp_path / "a.csv", "--plot", tmp_path / "a.png")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["policy", "HierTS", "Greedy"]
+    assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + 2 * 4
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_bound_prints_the_parts_for_each_policy():
+    done = run("bound", "--branching", "3", "--height", "2", "--delta", "best", "--constant", "telescoped")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines[1:]] == ["HierTS", "FlatTS", "TS", "uniform"]
+    expected = bough.theory.regret_bound(bough.problems.increasing(3, 2), 500, "best", "telescoped")
+    assert float(lines[1][1]) == pytest.approx(expected.total, abs=0.05)
+
+
+BAD = {
+    "unknown experiment": (["reproduce", "branchin"], "unknown experiment 'branchin'; there are branching,"),
+    "too few runs": (["reproduce", "--runs", "1"], "--runs is 1; give at least 2"),
+    "no rounds": (["reproduce", "--rounds", "0"], "--rounds is 0; give at least 1"),
+    "negative seed": (["reproduce", "--seed", "-1"], "--seed is -1"),
+    "no jobs": (["reproduce", "--jobs", "0"], "--jobs is 0"),
+    "unwritable folder": (["reproduce", "branching", *TINY, "--out", "file/below"], "file"),
+    "no tree": (["simulate", *TINY], "give --branching and --height, or --tree FILE"),
+    "two trees": (["simulate", "--tree", "file", "--branching", "2"], "--tree goes without"),
+    "missing tree file": (["simulate", "--tree", "nowhere.txt"], "nowhere.txt"),
+    "bad tree file": (["simulate", "--tree", "file"], "path 'a//b' has an empty component"),
+    "unknown policy": (["simulate", "--branching", "2", "--height", "2", "--policies", "UCB"], "unknown policy 'UCB'"),
+    "bad variances": (["bound", "--branching", "2", "--height", "1", "--by-depth", "1,x"], "--by-depth has 'x'"),
+    "wrong variances": (
+        ["bound", "--branching", "2", "--height", "1", "--by-depth", "1"],
+        "by_depth has 1 covariances",
+    ),
+    "bad delta": (["bound", "--branching", "2", "--height", "1", "--delta", "7"], "delta is 7.0"),
+    "bad constant": (["bound", "--branching", "2", "--height", "1", "--constant", "3"], "constant is '3'"),
+    "bad noise": (["bound", "--branching", "2", "--height", "1", "--noise-variance", "0"], "noise_variance is 0.0"),
+    "negative branching": (["bound", "--branching", "-2", "--height", "1"], "branching is -2"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_an_error_is_one_line_with_exit_status_two(what, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("a//b\n")
+    monkeypatch.chdir(tmp_path)
+    arguments, text = BAD[what]
+    assert cli.main(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.strip().splitlines()) == 1
+    assert text in shown.err
+
+
+def test_a_damaged_earlier_result_is_one_line_and_is_left_alone(tmp_path, capsys):
+    out = ["--out", str(tmp_path)]
+    assert cli.main(["reproduce", "height-constant", *TINY, *out]) == 0
+    path = tmp_path / "cells" / "height-constant-b2-h3.bough"
+    path.write_bytes(b"nonsense")
+    capsys.readouterr()
+    assert cli.main(["reproduce", "height-constant", *TINY, *out]) == 2
+    assert "delete it and run again" in capsys.readouterr().err
+    assert path.read_bytes() == b"nonsense"
+
+
+def test_wrong_words_leave_argparse_with_status_two():
+    for arguments in (["dance"], [], ["reproduce", "--runs", "many"]):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_simulate", interrupted)
+    assert cli.main(["simulate", "--branching", "2", "--height", "1"]) == 130
+    assert "what was finished is kept" in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    monkeypatch.delitem(sys.modules, "bough.experiments.report", raising=False)
+    assert cli.main(["reproduce", "branching", *TINY, "--out", "/nonexistent-is-not-reached"]) == 2
+    assert "pip install 'bough[reproduce]'" in capsys.readouterr().err

@@ -1,0 +1,189 @@
+"""Experiments are data, a finished cell is not run again, and verdicts follow the data, also where a claim fails."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from bough.experiments import claims, runner
+from bough.experiments.figures import draw
+from bough.experiments.report import markdown, write_report
+from bough.experiments.runner import CellResult, Settings, run_experiment
+from bough.experiments.sweeps import EXPERIMENTS, POLICIES, Cell, Experiment
+from bough.plotting import save_figure
+
+TINY = Settings(rounds=12, runs=6, seed=1)
+RUNS = 400
+
+
+def made_up(cell: Cell, finals: dict[str, float], spread: float = 5.0, seed: int = 0) -> CellResult:
+    """A cell whose final regrets have these means."""
+    rng = np.random.default_rng(seed)
+    final = {name: mean + spread * rng.normal(size=RUNS) for name, mean in finals.items()}
+    mean = {name: np.linspace(0, values.mean(), 500) for name, values in final.items()}
+    error = {name: np.full(500, values.std() / np.sqrt(RUNS)) for name, values in final.items()}
+    return CellResult(cell, mean, error, final)
+
+
+def branching(hier, flat=100.0, ts=110.0):
+    return [
+        made_up(Cell("increasing", b, 2), {"HierTS": hier(b), "FlatTS": flat, "TS": ts}, seed=b) for b in range(2, 11)
+    ]
+
+
+def heights(problem, ratio):
+    return [
+        made_up(Cell(problem, 2, h), {"HierTS": 100.0 / ratio(h), "FlatTS": 100.0, "TS": 100.0}, seed=h)
+        for h in range(1, 8)
+    ]
+
+
+def test_hierts_below_both_is_judged_by_the_data():
+    assert claims.below_both(branching(lambda b: 50.0)).verdict == "held"
+    assert claims.below_both(branching(lambda b: 50.0 if b > 4 else 99.9)).verdict == "held partly"
+    assert claims.below_both(branching(lambda b: 130.0)).verdict == "did not hold"
+    partly = claims.below_both(branching(lambda b: 50.0 if b > 3 else 100.5))
+    assert "not apart from FlatTS at b = 2, 3" in partly.measured
+
+
+def test_the_gain_over_flat_is_judged_by_the_data():
+    assert claims.apart_from_flat(branching(lambda b: 100.0 - 5 * b)).verdict == "held"
+    assert claims.apart_from_flat(branching(lambda b: 50.0 + 4 * b)).verdict == "did not hold"
+
+
+def test_growth_with_height_is_judged_by_the_data():
+    linear, root, none = (lambda h: float(h)), (lambda h: h**0.4), (lambda h: 1.0)
+    assert claims.grows_linearly(heights("constant", linear)).verdict == "held"
+    assert claims.grows_linearly(heights("constant", root)).verdict == "held partly"
+    assert claims.grows_linearly(heights("constant", lambda h: 2.0 - 0.1 * h)).verdict == "did not hold"
+    assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 2))).verdict == "held"
+    assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 6))).verdict == "held partly"
+    assert claims.grows_exponentially(heights("increasing", lambda h: none(h) * 0.98**h)).verdict == "did not hold"
+
+
+def test_too_little_data_decides_nothing():
+    nothing = [
+        made_up(Cell("constant", 2, h), {"HierTS": 0.0, "FlatTS": 1.0, "TS": 1.0}, spread=0.0) for h in (1, 2, 3)
+    ]
+    assert claims.grows_linearly(nothing).verdict == "undecided"
+
+
+def test_close_baselines_are_judged_by_the_data():
+    assert claims.baselines_are_close(branching(lambda b: 50.0)).verdict == "held"
+    assert claims.baselines_are_close(branching(lambda b: 50.0, flat=50.0)).verdict == "did not hold"
+
+
+def test_the_bounds_are_judged_by_the_data():
+    assert claims.below_the_bound(branching(lambda b: 50.0)).verdict == "held"
+    assert claims.below_the_bound(branching(lambda b: 1e6)).verdict == "did not hold"
+    large = [made_up(Cell("increasing", 2, 7), {"HierTS": 50.0, "FlatTS": 50.0, "TS": 50.0})]
+    assert claims.bound_says_something(large).verdict == "did not hold"
+    assert "vacuous in 1 of 1" in claims.bound_says_something(large).measured
+
+
+def test_the_standard_error_of_a_ratio_accounts_for_pairing():
+    rng = np.random.default_rng(0)
+    common = rng.normal(100.0, 20.0, 4000)
+    cell = Cell("constant", 2, 1)
+    paired = CellResult(cell, {}, {}, {"TS": 2 * common, "HierTS": common + rng.normal(0, 0.1, 4000)})
+    value, error = paired.ratio("TS", "HierTS")
+    assert value == pytest.approx(2.0, rel=1e-3)
+    assert error < 1e-3 * value
+    apart = CellResult(cell, {}, {}, {"TS": 2 * common, "HierTS": rng.permutation(common)})
+    expected = 2 * np.sqrt(2) * 0.2 / np.sqrt(4000)  # independent: both relative errors add up
+    assert apart.ratio("TS", "HierTS")[1] == pytest.approx(expected, rel=0.1)
+
+
+def test_the_experiments_are_those_of_the_paper():
+    assert [cell.branching for cell in EXPERIMENTS["branching"].cells] == list(range(2, 11))
+    for name in ("height-constant", "height-increasing"):
+        assert [cell.height for cell in EXPERIMENTS[name].cells] == list(range(1, 8))
+    assert {cell.name for cell in EXPERIMENTS["policies"].cells} == {"increasing/b10-h2", "increasing/b4-h3"}
+    assert Settings() == Settings(rounds=500, runs=100, seed=0)
+    for experiment in EXPERIMENTS.values():
+        assert set(experiment.policies) <= set(POLICIES)
+
+
+@pytest.fixture
+def small():
+    return Experiment("policies", "two small cells", "nowhere", (Cell("constant", 2, 1), Cell("increasing", 2, 2)))
+
+
+def test_a_finished_cell_is_not_run_again_with_the_same_settings(tmp_path, small, monkeypatch):
+    first = run_experiment(small, TINY, tmp_path)
+    kept = []
+    monkeypatch.setattr(runner, "simulate", None)  # running anything would fail
+    again = run_experiment(small, TINY, tmp_path, started=lambda cell, had: kept.append(had))
+    assert kept == [True, True]
+    for one, other in zip(first, again, strict=True):
+        for name in small.policies:
+            np.testing.assert_array_equal(one.final[name], other.final[name])
+            np.testing.assert_array_equal(one.mean[name], other.mean[name])
+
+
+@pytest.mark.parametrize("changed", [{"seed": 2}, {"runs": 7}, {"rounds": 13}])
+def test_other_settings_run_again(tmp_path, small, changed):
+    run_experiment(small, TINY, tmp_path)
+    kept = []
+    settings = Settings(**{"rounds": 12, "runs": 6, "seed": 1, **changed})
+    run_experiment(small, settings, tmp_path, started=lambda cell, had: kept.append(had))
+    assert kept == [False, False]
+
+
+def test_an_interrupted_sweep_keeps_its_finished_cells(tmp_path, small, monkeypatch):
+    simulate, calls = runner.simulate, []
+
+    def interrupted(*args, **kwargs):
+        calls.append(args)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return simulate(*args, **kwargs)
+
+    monkeypatch.setattr(runner, "simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(small, TINY, tmp_path)
+    kept = []
+    run_experiment(small, TINY, tmp_path, started=lambda cell, had: kept.append(had))
+    assert kept == [True, False]
+
+
+def test_a_damaged_result_is_named_and_left_alone(tmp_path, small):
+    run_experiment(small, TINY, tmp_path)
+    path = tmp_path / "cells" / "policies-b2-h1.bough"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"policies-b2-h1\.bough is damaged; delete it and run again"):
+        run_experiment(small, TINY, tmp_path)
+    assert len(path.read_bytes()) == 100
+
+
+def test_tables_settings_figures_and_report_are_written(tmp_path):
+    results = {}
+    for name, experiment in EXPERIMENTS.items():
+        results[name] = run_experiment(experiment, Settings(rounds=5, runs=3), tmp_path)
+        runner.write_csv(experiment, results[name], tmp_path / f"{name}.csv")
+        runner.write_settings(experiment, Settings(5, 3), tmp_path / f"{name}.json")
+        pictures = save_figure(draw(experiment, results[name]), tmp_path / name)
+        assert [picture.suffix for picture in pictures] == [".png", ".svg"]
+        with open(tmp_path / f"{name}.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0]) == ["experiment", "cell", "policy", "round", "mean", "se", "runs"]
+        assert len(rows) == 5 * len(experiment.cells) * len(experiment.policies)
+        settings = json.loads((tmp_path / f"{name}.json").read_text())
+        assert (settings["runs"], settings["rounds"], settings["seed"]) == (3, 5, 0)
+        assert {"bough", "numpy", "numba", "python"} <= settings["versions"].keys()
+    write_report(results, Settings(5, 3), tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert text.count("![") == len(EXPERIMENTS)
+    assert "figure 4" in text
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == len(EXPERIMENTS)
+    assert page.count("<table>") == 1 + 2 * len(EXPERIMENTS)
+    for claim in claims.judge(results):
+        assert claim.verdict in {"held", "held partly", "did not hold", "undecided"}
+        assert claim.measured in text
+
+
+def test_a_report_of_some_experiments_says_which_were_not_run():
+    results = {"branching": branching(lambda b: 50.0)}
+    assert "`bough reproduce height-constant`" in markdown(results, Settings())
