@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 
-.PHONY: help reproduce test check bench docs pictures clean
+.PHONY: help reproduce test check bench docs reference pictures clean
 
 help:
 	@echo "make reproduce run the paper's experiments into reproduction/"
@@ -11,6 +11,7 @@ help:
 	@echo "make check     ruff, mypy, import-linter and the docs build"
 	@echo "make bench     print the speed as ratios, beside what they are measured against"
 	@echo "make docs      build the documentation into docs/_build/html"
+	@echo "make reference write docs/cli.md from the command's help"
 	@echo "make pictures  draw the pictures of the README and the docs again"
 	@echo "make clean     remove .venv and everything that was built"
 
@@ -34,6 +35,9 @@ bench: .venv/.bench
 docs: .venv/.check
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+reference: .venv/.test
+	@$(BIN)/python -c 'from bough.cli import reference; print(reference(), end="")' > docs/cli.md
 
 pictures: .venv/.test
 	@$(BIN)/python docs/pictures.py

@@ -75,6 +75,20 @@ class Table:
         """Two times in seconds without a target."""
         self.lines.append(Line(claim, f"{ours:.1f} s", f"{reference:.0f} s", f"{reference / ours:.1f} x", "", True))
 
+    def compared(self, claim: str, ours: float, reference: float, at_least: float) -> None:
+        """Two times in seconds, and how many times faster ours has to be."""
+        met = reference >= at_least * ours
+        times = (_milliseconds(ours), _milliseconds(reference), f"{reference / ours:.0f} x")
+        self.lines.append(Line(claim, *times, f"at least {at_least:g} x", met))
+
+    def spread(self, claim: str, measured: float, at_most: float) -> None:
+        """A ratio by itself."""
+        self.lines.append(Line(claim, "", "", f"{measured:.2f} x", f"at most {at_most:g} x", measured <= at_most))
+
+    def note(self, claim: str, measured: str) -> None:
+        """Something measured that has no target."""
+        self.lines.append(Line(claim, measured, "", "", "", True))
+
     def __str__(self) -> str:
         head = COLUMNS.format("claim", "bough", "reference", "ratio", "target", "met")
         rule = "|".join("-" * len(cell) for cell in head.split("|"))

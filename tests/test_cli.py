@@ -78,6 +78,9 @@ BAD = {
     "negative seed": (["reproduce", "--seed", "-1"], "--seed is -1"),
     "no jobs": (["reproduce", "--jobs", "0"], "--jobs is 0"),
     "unwritable folder": (["reproduce", "branching", *TINY, "--out", "file/below"], "file"),
+    "folder is a file": (["reproduce", "branching", *TINY, "--out", "file"], "give another folder with --out"),
+    "huge tree": (["bound", "--branching", "1", "--height", "1100"], "too large to compute with"),
+    "no such folder": (["simulate", "--branching", "2", "--height", "1", "--csv", "a/b.csv"], "--csv a/b.csv cannot"),
     "no tree": (["simulate", *TINY], "give --branching and --height, or --tree FILE"),
     "two trees": (["simulate", "--tree", "file", "--branching", "2"], "--tree goes without"),
     "missing tree file": (["simulate", "--tree", "nowhere.txt"], "nowhere.txt"),
@@ -110,7 +113,7 @@ def test_an_error_is_one_line_with_exit_status_two(what, tmp_path, monkeypatch, 
 def test_a_damaged_earlier_result_is_one_line_and_is_left_alone(tmp_path, capsys):
     out = ["--out", str(tmp_path)]
     assert cli.main(["reproduce", "height-constant", *TINY, *out]) == 0
-    path = tmp_path / "cells" / "height-constant-b2-h3.bough"
+    path = tmp_path / "cells" / "height-constant-b2-h3-n4-r3-s0.bough"
     path.write_bytes(b"nonsense")
     capsys.readouterr()
     assert cli.main(["reproduce", "height-constant", *TINY, *out]) == 2

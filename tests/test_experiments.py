@@ -43,8 +43,11 @@ def test_hierts_below_both_is_judged_by_the_data():
     assert claims.below_both(branching(lambda b: 50.0)).verdict == "held"
     assert claims.below_both(branching(lambda b: 50.0 if b > 4 else 99.9)).verdict == "held partly"
     assert claims.below_both(branching(lambda b: 130.0)).verdict == "did not hold"
-    partly = claims.below_both(branching(lambda b: 50.0 if b > 3 else 100.5))
-    assert "not apart from FlatTS at b = 2, 3" in partly.measured
+    partly = claims.below_both(branching(lambda b: 50.0 if b > 3 else 99.7))
+    assert "within noise of FlatTS at b = 2 (" in partly.measured
+    lost = claims.below_both(branching(lambda b: 50.0 if b < 7 else 220.0))
+    assert lost.verdict == "did not hold"
+    assert "apart above TS at b = 7 (" in lost.measured
 
 
 def test_the_gain_over_flat_is_judged_by_the_data():
@@ -56,6 +59,9 @@ def test_growth_with_height_is_judged_by_the_data():
     linear, root, none = (lambda h: float(h)), (lambda h: h**0.4), (lambda h: 1.0)
     assert claims.grows_linearly(heights("constant", linear)).verdict == "held"
     assert claims.grows_linearly(heights("constant", root)).verdict == "held partly"
+    assert claims.grows_linearly(heights("constant", lambda h: 1.0 if h < 4 else 4.0)).verdict == "held partly"
+    assert claims.grows_linearly(heights("constant", lambda h: 2.0 ** (h / 2))).verdict == "held partly"
+    assert claims.grows_exponentially(heights("increasing", linear)).verdict == "held partly"
     assert claims.grows_linearly(heights("constant", lambda h: 2.0 - 0.1 * h)).verdict == "did not hold"
     assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 2))).verdict == "held"
     assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 6))).verdict == "held partly"
@@ -67,6 +73,10 @@ def test_too_little_data_decides_nothing():
         made_up(Cell("constant", 2, h), {"HierTS": 0.0, "FlatTS": 1.0, "TS": 1.0}, spread=0.0) for h in (1, 2, 3)
     ]
     assert claims.grows_linearly(nothing).verdict == "undecided"
+    wild = [
+        made_up(Cell("constant", 2, h), {"HierTS": 100.0, "FlatTS": 100.0, "TS": 100.0 * h}, 4e3) for h in range(1, 8)
+    ]
+    assert claims.grows_linearly(wild).verdict == "undecided"
 
 
 def test_close_baselines_are_judged_by_the_data():
@@ -150,9 +160,9 @@ def test_an_interrupted_sweep_keeps_its_finished_cells(tmp_path, small, monkeypa
 
 def test_a_damaged_result_is_named_and_left_alone(tmp_path, small):
     run_experiment(small, TINY, tmp_path)
-    path = tmp_path / "cells" / "policies-b2-h1.bough"
+    path = tmp_path / "cells" / "policies-b2-h1-n12-r6-s1.bough"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"policies-b2-h1\.bough is damaged; delete it and run again"):
+    with pytest.raises(ValueError, match=r"policies-b2-h1-n12-r6-s1\.bough is damaged; delete it and run again"):
         run_experiment(small, TINY, tmp_path)
     assert len(path.read_bytes()) == 100
 

@@ -76,6 +76,8 @@ def test_seeds_are_anything_that_default_rng_takes():
         return bough.simulate(PROBLEM, {"TS": bough.TS}, rounds=20, runs=3, seed=seed).regret["TS"]
 
     np.testing.assert_array_equal(regret(7), regret(np.random.SeedSequence(7)))
+    sequence = np.random.SeedSequence(7)
+    np.testing.assert_array_equal(regret(sequence), regret(sequence))
     np.testing.assert_array_equal(regret(np.random.default_rng(7)), regret(np.random.default_rng(7)))
     generator = np.random.default_rng(7)
     assert not np.array_equal(regret(generator), regret(generator))
@@ -104,6 +106,21 @@ def test_any_object_with_the_protocol_plays_and_is_copied_for_each_run():
     gaps = np.diff(run.regret["fixed"], axis=1)
     np.testing.assert_allclose(gaps, gaps[:, :1].repeat(29, axis=1), atol=1e-9)  # regret is the gap of means, not noisy
     assert gaps.min() >= 0
+
+
+def test_a_policy_object_of_bough_draws_anew_in_every_run():
+    run = bough.simulate(PROBLEM, {"TS": bough.TS(PROBLEM, seed=0)}, rounds=1, runs=40, seed=0)
+    np.testing.assert_array_equal(run.regret["TS"], bough.simulate(PROBLEM, {"TS": bough.TS}, 1, 40, 0).regret["TS"])
+
+
+def test_a_policy_cannot_change_the_world_of_the_next():
+    class Vandal(Oracle):
+        def decide(self, context=None, *, k=None, among=None):
+            context[:] = 0.0
+            return self.action
+
+    with pytest.raises(ValueError, match="read-only"):
+        bough.simulate(CONTEXTUAL, {"vandal": Vandal("f")}, 5, 2, 0, contexts=customers)
 
 
 def test_regret_is_measured_against_the_best_action_in_each_context():

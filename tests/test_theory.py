@@ -158,7 +158,13 @@ def test_the_expected_maximum_agrees_with_monte_carlo(model):
 def test_the_expected_maximum_of_independent_normals_is_known():
     star = bough.GaussianModel(bough.Tree.balanced(3, 1), 1.0, bough.by_depth([5.0, 4.0]))
     assert theory.expected_maximum(star) == pytest.approx(1.0 + 2.0 * 1.5 / math.sqrt(math.pi), rel=1e-6)
-    assert theory.expected_maximum(bough.GaussianModel(bough.Tree.balanced(1, 0), 2.0)) == pytest.approx(2.0, abs=1e-2)
+    assert theory.expected_maximum(bough.GaussianModel(bough.Tree.balanced(1, 0), 2.0)) == 2.0
+    wide_root = bough.GaussianModel(bough.Tree.balanced(2, 1), 0.0, bough.by_depth([1e6, 1e-4]))
+    assert theory.expected_maximum(wide_root) == pytest.approx(0.01 / math.sqrt(math.pi), rel=1e-6)
+    still_leaves = bough.GaussianModel(bough.Tree.balanced(2, 2), 0.0, bough.by_depth([1.0, 1.0, 0.0]))
+    assert theory.expected_maximum(still_leaves) == pytest.approx(1.0 / math.sqrt(math.pi), rel=1e-6)
+    uneven = bough.GaussianModel(bough.Tree.balanced(2, 2), 0.0, bough.by_depth([1.0, 100.0, 1e-6]))
+    assert theory.expected_maximum(uneven) == pytest.approx(10.0 / math.sqrt(math.pi), rel=1e-3)
 
 
 def test_the_complexity_ratio_grows_as_section_5_3_says():

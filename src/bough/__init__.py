@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from bough.covariance import by_depth, by_height, by_node
     from bough.model import GaussianModel
     from bough.names import UnknownNameError
-    from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy
-    from bough.posterior import Conditional, Posterior
+    from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, Propensity
+    from bough.posterior import BestActions, Conditional, Posterior
     from bough.simulation import Simulation, simulate
     from bough.tree import Tree
 
 _HOME = {
     "BayesUCB": "bough.policies",
+    "BestActions": "bough.posterior",
     "Conditional": "bough.posterior",
     "FlatTS": "bough.policies",
     "GaussianModel": "bough.model",
@@ -28,6 +29,7 @@ _HOME = {
     "HierTS": "bough.policies",
     "Policy": "bough.policies",
     "Posterior": "bough.posterior",
+    "Propensity": "bough.policies",
     "Simulation": "bough.simulation",
     "TS": "bough.policies",
     "Tree": "bough.tree",
@@ -43,6 +45,7 @@ _HOME = {
 __all__ = [
     "TS",
     "BayesUCB",
+    "BestActions",
     "Conditional",
     "FlatTS",
     "GaussianModel",
@@ -50,6 +53,7 @@ __all__ = [
     "HierTS",
     "Policy",
     "Posterior",
+    "Propensity",
     "Simulation",
     "Tree",
     "UnknownNameError",

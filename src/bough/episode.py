@@ -13,7 +13,7 @@ import numpy as np
 from bough.arrays import Floats
 from bough.inference import scalar_kernels, vector_kernels
 from bough.model import GaussianModel
-from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy
+from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, PosteriorPolicy
 
 Contexts = Callable[[np.random.Generator, int], Floats] | Floats | None
 
@@ -26,9 +26,11 @@ class World:
         self.noise = rng.standard_normal(rounds) * np.sqrt(model.noise_variance)
         self.contexts: Floats | None = None
         if callable(contexts):
-            self.contexts = context_rows(contexts(rng, rounds), (rounds, model.dim))
+            self.contexts = context_rows(contexts(rng, rounds), (rounds, model.dim)).copy()
         elif contexts is not None:
             self.contexts = contexts[rng.integers(len(contexts), size=rounds)]
+        if self.contexts is not None:
+            self.contexts.setflags(write=False)  # what one policy does to them, the next would see
 
     def mean_rewards(self, t: int) -> Floats:
         """(K,) the mean reward of each action in round t."""
@@ -58,6 +60,8 @@ def player(model: GaussianModel, policy: Any) -> _Play:
 def _made(policy: Any, model: GaussianModel, rng: np.random.Generator) -> Policy:
     fresh = isinstance(policy, Policy) and not isclass(policy)
     made: Any = copy.deepcopy(policy) if fresh else policy(model, seed=rng)
+    if isinstance(made, PosteriorPolicy):
+        made._rng = rng  # a copy would otherwise draw the same numbers in every run
     if not isinstance(made, Policy):
         raise ValueError(f"{policy!r} made a {type(made).__name__}; a policy has decide and update")
     return made

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from statistics import NormalDist
-from typing import Any, Protocol, Self, overload, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, overload, runtime_checkable
 
 import numpy as np
 
 from bough import seeds
-from bough.arrays import Floats, Integers, Nodes
+from bough.arrays import Flags, Floats, Integers, Nodes
 from bough.model import GaussianModel
 from bough.posterior import Posterior
+
+_SMALL = 2_000  # nodes: drawing so few takes less time than searching
+
+
+class Propensity(NamedTuple):
+    """How likely each of some actions is to be chosen; made by `propensity`."""
+
+    probability: Floats
+    standard_error: Floats
+    is_upper_bound: Flags
+    """True where the action was never chosen and `probability` is only known not to be exceeded."""
 
 
 @runtime_checkable
@@ -83,39 +95,114 @@ class PosteriorPolicy(ABC):
         self.posterior.update(action, reward, context)
 
     @overload
-    def decide(self, context: Any = None, *, k: None = None, among: Sequence[Any] | None = None) -> Hashable: ...
+    def decide(
+        self, context: Any = None, *, k: None = None, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+    ) -> Hashable: ...
 
     @overload
-    def decide(self, context: Any = None, *, k: int, among: Sequence[Any] | None = None) -> list[Hashable]: ...
+    def decide(
+        self, context: Any = None, *, k: int, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+    ) -> list[Hashable]: ...
 
     def decide(
-        self, context: Any = None, *, k: int | None = None, among: Sequence[Any] | None = None
+        self,
+        context: Any = None,
+        *,
+        k: int | None = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] = (),
     ) -> Hashable | list[Hashable]:
         """The action to take: its name, or with `k` the names of the k best, best first.
 
-        `among` restricts the choice to the given actions. Ties are broken at random.
+        `among` restricts the choice to the given actions, and `exclude` leaves some out. Ties are broken at random.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
         >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
-        >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"])
-        ('espresso', ['black', 'green'], 'black')
+        >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"]), agent.decide(exclude=["black"])
+        ('espresso', ['black', 'green'], 'black', 'espresso')
         """
         tree = self.posterior.model.tree
         if context is not None or not self.posterior.model.is_scalar:
             context = self.posterior.checked_context(context)
-        candidates = None if among is None else np.unique(tree.action_nodes(_checked_among(among)))
-        n_choices = tree.n_actions if candidates is None else len(candidates)
-        chosen = self._choose(context, _checked_k(k, n_choices), candidates)
+        candidates, excluded = self._checked_choices(among, exclude)
+        n_choices = tree.n_actions - len(excluded) if candidates is None else len(candidates)
+        chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
         names = [tree.node_names.name(int(leaf)) for leaf in chosen]
         return names[0] if k is None else names
 
-    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None) -> Nodes:
-        """The k best leaves, best first, of all or of the candidates."""
+    def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
+        """The candidates (None: all actions), and the actions that are left out of all."""
+        tree = self.posterior.model.tree
+        excluded = np.empty(0, dtype=np.int32)
+        if isinstance(exclude, str) or len(exclude):
+            excluded = np.unique(tree.action_nodes(_listed(exclude, "exclude")))
+        if among is None:
+            if len(excluded) == tree.n_actions:
+                raise ValueError(f"exclude leaves out all {tree.n_actions} actions; leave at least one")
+            return None, excluded
+        names = _listed(among, "among")
+        if not names:
+            raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
+        candidates = np.setdiff1d(tree.action_nodes(names), excluded)
+        if not len(candidates):
+            raise ValueError("exclude leaves out every action that among has; leave at least one")
+        return candidates, excluded[:0]
+
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
+        """The k best leaves, best first, of the candidates, or of all but the excluded."""
         leaves, scores = self.posterior.model.tree.leaves, self._scores(context)
         if candidates is not None:
             leaves, scores = candidates, scores[np.searchsorted(leaves, candidates)]
+        elif len(excluded):
+            scores = scores.copy()
+            scores[np.searchsorted(leaves, excluded)] = -np.inf
         return leaves[largest(scores, k, self._rng)]
+
+    def decide_many(self, contexts: Any) -> list[Hashable]:
+        """One decision for each row of an (n, d) array of contexts, or, in a K-armed model, n of them.
+
+        Each is made from a posterior sample of its own.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> bough.HierTS(bough.GaussianModel(tree), seed=0).decide_many(4)
+        ['espresso', 'black', 'black', 'green']
+        """
+        rows: Iterable[Any]
+        if self.posterior.model.is_scalar:
+            if isinstance(contexts, bool) or not isinstance(contexts, (int, np.integer)) or contexts < 0:
+                raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
+            rows = itertools.repeat(None, int(contexts))
+        else:
+            rows = self.posterior.checked_contexts(contexts)
+        tree, nothing = self.posterior.model.tree, np.empty(0, dtype=np.int32)
+        return [tree.node_names.name(int(self._choose(row, 1, None, nothing)[0])) for row in rows]
+
+    def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
+        """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
+
+        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> agent = bough.HierTS(bough.GaussianModel(tree, covariance=bough.by_depth([0.0, 0.0, 1.0])), seed=0)
+        >>> agent.propensity(["green", "black"], samples=10_000).probability.round(2)
+        array([0.32, 0.34])
+        """
+        nodes = self.posterior.model.tree.action_nodes(_listed(actions, "actions"))
+        if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 1:
+            raise ValueError(f"samples is {samples!r}; give a whole number of at least 1")
+        if context is not None or not self.posterior.model.is_scalar:
+            context = self.posterior.checked_context(context)
+        nothing = np.empty(0, dtype=np.int32)
+        chosen = np.array([self._choose(context, 1, None, nothing)[0] for _ in range(samples)])
+        found, times = np.unique(chosen, return_counts=True)
+        place = np.minimum(np.searchsorted(found, nodes), len(found) - 1)
+        share = np.where(found[place] == nodes, times[place], 0) / samples
+        never = share == 0.0
+        error = np.sqrt(share * (1.0 - share) / samples)
+        return Propensity(np.where(never, 1.0 - 0.05 ** (1.0 / samples), share), error, never)
 
     @abstractmethod
     def _scores(self, context: Floats | None) -> Floats:
@@ -124,6 +211,10 @@ class PosteriorPolicy(ABC):
 
 class HierTS(PosteriorPolicy):
     """Thompson sampling on the whole hierarchy: the best action of one joint posterior sample.
+
+    In a tree of more than 2,000 nodes the sample is searched for its best actions without drawing what cannot win,
+    which has the same law and costs about what has been observed. `search=False` draws everything, always, and
+    `search=True` searches in small trees too.
 
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
@@ -135,13 +226,27 @@ class HierTS(PosteriorPolicy):
     np.int64(43)
     """
 
-    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None) -> Nodes:
-        # Draws every action, or the candidates' paths. A search that draws only what can win goes here.
-        if candidates is None:
-            return super()._choose(context, k, None)
-        parameters = self.posterior.sample_actions(candidates, self._rng)
-        scores = parameters if context is None else parameters @ context
-        return candidates[largest(scores, k, self._rng)]
+    def __init__(self, model: GaussianModel, seed: Any = None, *, search: bool | None = None) -> None:
+        super().__init__(model, seed)
+        self._search = search
+
+    @classmethod
+    def resume(cls, posterior: Posterior, seed: Any = None) -> Self:
+        policy = super().resume(posterior, seed)
+        policy._search = None
+        return policy
+
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
+        posterior = self.posterior
+        if candidates is not None:
+            parameters = posterior.sample_actions(candidates, self._rng)
+            scores = parameters if context is None else parameters @ context
+            return candidates[largest(scores, k, self._rng)]
+        if self._search or (self._search is None and posterior.model.tree.n_nodes > _SMALL):
+            best = posterior.best_actions(self._rng, context, k, excluded)
+            if best is not None:
+                return best.nodes
+        return super()._choose(context, k, None, excluded)
 
     def _scores(self, context: Floats | None) -> Floats:
         parameters = self.posterior.model.tree.at_leaves(self.posterior.sample(self._rng))
@@ -223,13 +328,10 @@ def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
     return chosen[np.argsort(-scores[chosen], kind="stable")]
 
 
-def _checked_among(among: Any) -> list[Any]:
-    if isinstance(among, str) or not hasattr(among, "__len__") or getattr(among, "ndim", 1) == 0:
-        raise ValueError(f"among is {among!r}; give a list of action names")
-    names = among.to_pylist() if hasattr(among, "to_pylist") else list(among)
-    if not names:
-        raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
-    return names
+def _listed(names: Any, what: str) -> list[Any]:
+    if isinstance(names, str) or not hasattr(names, "__len__") or getattr(names, "ndim", 1) == 0:
+        raise ValueError(f"{what} is {names!r}; give a list of action names")
+    return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
 
 
 def _checked_k(k: int | None, n_choices: int) -> int:

@@ -15,6 +15,7 @@ from bough.covariance import LARGEST, checked_classes
 from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
 from bough.inference.scalar import ScalarEngine
+from bough.inference.untouched import DEEPEST, Untouched
 from bough.inference.vector import VectorEngine
 from bough.model import GaussianModel
 from bough.names import NumberedNames, StoredNames
@@ -30,6 +31,13 @@ class Conditional(NamedTuple):
     gain: Any
     offset: Any
     covariance: Any
+
+
+class BestActions(NamedTuple):
+    """The best actions of one posterior draw: their node numbers, and their mean rewards in that draw."""
+
+    nodes: Nodes
+    scores: Floats
 
 
 class Posterior:
@@ -53,6 +61,9 @@ class Posterior:
         self.model = model
         self._engine: Engine = ScalarEngine(model) if model.is_scalar else VectorEngine(model)
         self._answers: dict[str, Any] = {}  # what was computed since the last update
+        self._untouched: Untouched | None = None
+        self._limits: tuple[Floats, Floats] | None = None
+        self.looked_at = 0  # nodes that the last search for the best actions looked at
         self._lock = threading.RLock()  # kernels run without the interpreter's own
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,7 +104,7 @@ class Posterior:
             leaves = tree.action_nodes(_as_names(action))
             if len(leaves) != len(rewards):
                 raise ValueError(f"action has length {len(leaves)} and reward {len(rewards)}; give one for each")
-            contexts = None if context is None else self._checked_contexts(context, len(rewards))
+            contexts = None if context is None else self.checked_contexts(context, len(rewards))
         self._check_context_presence(context)
         self._check_size(rewards, contexts)
         if len(rewards):
@@ -121,13 +132,13 @@ class Posterior:
             raise ValueError(f"the context is {context!r}; it must be finite")
         return given
 
-    def _checked_contexts(self, contexts: Any, n: int) -> Floats:
+    def checked_contexts(self, contexts: Any, n: int | None = None) -> Floats:
+        """Contexts as an (n, d) array, or a `ValueError` that says what is wrong with them."""
         self._check_context_presence(contexts)
         given = _floats(contexts, "context")
-        if given.shape != (n, self.model.dim):
-            raise ValueError(
-                f"the contexts have shape {given.shape}; give ({n}, {self.model.dim}), a row for each reward"
-            )
+        if given.shape != (len(given) if n is None and given.ndim else n, self.model.dim):
+            wanted = f"({'n' if n is None else n}, {self.model.dim}), a row for each"
+            raise ValueError(f"the contexts have shape {given.shape}; give {wanted}")
         finite = np.isfinite(given).all(axis=1)
         if not finite.all():
             row = int(np.flatnonzero(~finite)[0])
@@ -278,6 +289,45 @@ class Posterior:
         with self._lock:
             draw = self._engine.transform_some(nodes, position, normals)
         return draw[np.searchsorted(nodes, leaves)]
+
+    def best_actions(
+        self, rng: Any = None, context: Any = None, k: int = 1, exclude: Nodes | None = None
+    ) -> BestActions | None:
+        """The k best actions of one joint draw, best first, without drawing what cannot win.
+
+        Exact in law, in time that follows the touched nodes. `exclude` has node numbers of actions that are not to
+        be chosen. None where this cannot be done: actions that may tie, or a tree of more than 64 levels.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.problems.constant(branching=10, height=6))
+        >>> posterior.best_actions(0, k=3).nodes
+        array([ 708926, 1101556,  670702], dtype=int32)
+        """
+        engine, tree = self._engine, self.model.tree
+        generator = seeds.generator(rng)
+        if tree.height > DEEPEST:
+            return None
+        with self._lock:
+            if self._untouched is None:
+                self._untouched = Untouched(tree, self.model.classes.of_node)
+            untouched, touched = self._untouched, engine.touched
+            deviation = engine.class_deviations(context)
+            limits = self._limits if self.model.is_scalar and self._limits else untouched.limits(deviation)
+            if limits is None:
+                return None
+            self._limits = limits
+            untouched.sync(touched)
+            value = engine.touched_values(generator, context)
+            excluded = np.empty(0, dtype=np.int32) if exclude is None else exclude
+            if len(excluded) or not touched.count:
+                mean = float(self.model.mean) if self.model.is_scalar else float(self.model.mean @ context)
+                wanted = np.append(excluded, np.int32(0)).astype(np.int32)
+                untouched, touched, value = untouched.extend(wanted, touched, value, deviation, mean, generator)
+            allowed = np.ones(touched.count, dtype=np.bool_)
+            if len(excluded):
+                allowed[touched.slots(excluded)] = False
+            nodes, scores, self.looked_at = untouched.search(touched, value, allowed, deviation, limits, k, generator)
+            return BestActions(nodes, scores)
 
     def log_evidence(self) -> float:
         """The log density of the rewards observed so far, under the model.

@@ -24,7 +24,7 @@ def generator(seed: Any) -> np.random.Generator:
 def sequence(seed: Any) -> np.random.SeedSequence:
     """A seed sequence from a seed; a generator gives one by moving on."""
     if isinstance(seed, np.random.SeedSequence):
-        return seed
+        return child(seed)  # a copy: spawning from it leaves the caller's as it was
     if isinstance(seed, _LIVE):
         return np.random.SeedSequence(generator(seed).integers(2**32, size=4).tolist())
     generator(seed)  # for its error

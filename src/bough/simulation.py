@@ -113,7 +113,8 @@ def simulate(
     """Simulate policies on problems drawn from the model.
 
     `policies` maps a name to a policy class such as `HierTS`, to any function of a model and `seed` that makes a
-    `Policy`, or to a fresh policy object, which is copied for each run. bough's own run compiled from the first to
+    `Policy`, or to a fresh policy object, which is copied for each run (and, unless it is one of bough's, draws the
+    same random numbers in each, so prefer a function). bough's own run compiled from the first to
     the last round (all but BayesUCB with contexts); others run at the speed of Python, with the same results.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator

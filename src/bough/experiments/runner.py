@@ -79,8 +79,7 @@ def run_experiment(
     """
     results = []
     for cell in experiment.cells:
-        path = out / "cells" / f"{experiment.name}-b{cell.branching}-h{cell.height}.bough"
-        wanted = {"settings": asdict(settings), "cell": asdict(cell), "policies": list(experiment.policies)}
+        path, wanted = _place(experiment, cell, settings, out)
         kept = _read(path, wanted, cell)
         started(cell, kept is not None)
         if kept is None:
@@ -89,6 +88,29 @@ def run_experiment(
             storage.write(path, {"kind": _KIND, "version": _VERSION, **wanted}, _arrays(kept))
         results.append(kept)
     return results
+
+
+def kept_results(experiment: Experiment, settings: Settings, out: Path) -> list[CellResult] | None:
+    """The results of an experiment whose every cell is kept with these settings and versions, or None."""
+    found = []
+    for cell in experiment.cells:
+        result = _read(*_place(experiment, cell, settings, out), cell)
+        if result is None:
+            return None
+        found.append(result)
+    return found
+
+
+def _place(experiment: Experiment, cell: Cell, settings: Settings, out: Path) -> tuple[Path, dict[str, Any]]:
+    """Where the result of a cell is kept, and what its header must say for it to count."""
+    name = f"{experiment.name}-b{cell.branching}-h{cell.height}-n{settings.rounds}-r{settings.runs}-s{settings.seed}"
+    wanted = {
+        "settings": asdict(settings),
+        "cell": asdict(cell),
+        "policies": list(experiment.policies),
+        "versions": versions(),
+    }
+    return out / "cells" / f"{name}.bough", wanted
 
 
 def _simulated(
@@ -111,14 +133,18 @@ def _arrays(result: CellResult) -> dict[str, Any]:
 
 
 def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
-    """The kept result, or None where there is none or it was made with other settings."""
+    """The kept result, or None where there is none or it was made with other settings or versions."""
     if not path.exists():
         return None
     try:
         header, arrays = storage.read(path, _KIND, _VERSION)
         if any(header.get(key) != value for key, value in wanted.items()):
             return None
-        parts = [{name: arrays[f"{part}-{name}"] for name in wanted["policies"]} for part in ("mean", "error", "final")]
+        sizes = {"mean": "rounds", "error": "rounds", "final": "runs"}
+        parts = [{name: arrays[f"{part}-{name}"] for name in wanted["policies"]} for part in sizes]
+        for part, size in zip(parts, sizes.values(), strict=True):
+            if any(array.shape != (wanted["settings"][size],) for array in part.values()):
+                raise ValueError("its arrays have the wrong shape")
     except (ValueError, KeyError) as error:
         raise ValueError(f"the earlier result {path} is damaged; delete it and run again ({error})") from error
     return CellResult(cell, *parts)

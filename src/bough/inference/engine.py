@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference.touched import Touched
 
@@ -24,6 +26,14 @@ class Engine(Protocol):
 
     def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
+        ...
+
+    def touched_values(self, rng: np.random.Generator, context: Any) -> Floats:
+        """(T,) a joint draw of the touched nodes by slot, in the direction of the context."""
+        ...
+
+    def class_deviations(self, context: Any) -> Floats:
+        """(n_classes,) the standard deviation of a node given its parent, in the direction of the context."""
         ...
 
     def mean(self) -> Floats:

@@ -7,6 +7,8 @@ import numpy as np
 from bough.arrays import Floats
 from bough.inference.jit import kernel
 
+_FEW = 2_000  # below this, handing the generator to compiled code takes longer than it saves
+
 
 def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """What `rng.standard_normal(shape)` would give.
@@ -17,7 +19,10 @@ def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats
     True
     """
     out = np.empty(shape)
-    _fill(rng, out.ravel())
+    if out.size < _FEW:
+        rng.standard_normal(out=out)
+    else:
+        _fill(rng, out.ravel())
     return out
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference import scalar_kernels as kernels
+from bough.inference.normals import standard_normals
 from bough.inference.touched import Touched, check_shape, grown
 from bough.model import GaussianModel
 
@@ -97,6 +98,16 @@ class ScalarEngine:
         classes = self._class_of_node[nodes]
         kernels.sample_some(normals, parent_position, classes, self._deviation, self._mean, slots, self._law)
         return normals
+
+    def touched_values(self, rng: np.random.Generator, _context: None = None) -> Floats:
+        """(T,) a joint draw of the touched nodes, by slot."""
+        values = standard_normals(rng, (self.touched.count,))
+        kernels.sample_touched(values, self.touched.parent, self._mean, self._law)
+        return values
+
+    def class_deviations(self, _context: None = None) -> Floats:
+        """(n_classes,) the standard deviation of a node given its parent."""
+        return self._deviation
 
     def mean(self) -> Floats:
         """(V,) the posterior means: a sample whose normals are all zero."""

@@ -137,6 +137,20 @@ def sample_some(
 
 
 @kernel
+def sample_touched(
+    out: Floats,  # (T,) standard normals on entry, parameters on return
+    parent: Nodes,  # (T,)
+    mean: float,
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites out with a joint draw of the touched nodes, parents before children."""
+    for slot in range(len(out)):
+        above = out[parent[slot]] - mean if slot > 0 else 0.0
+        step = law[slot, OFFSET] + law[slot, DEVIATION] * out[slot]
+        out[slot] = mean + law[slot, GAIN] * above + step
+
+
+@kernel
 def variances(
     out: Floats,  # (V,)
     tree_parent: Nodes,  # (V,)

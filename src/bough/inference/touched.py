@@ -7,6 +7,7 @@ open-addressing hash table of slots, so memory follows the touched nodes and not
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
@@ -76,6 +77,13 @@ class Touched:
         if self.count > before:
             self._leafward = None
         return slots
+
+    def copy(self) -> Touched:
+        """A copy that can touch more without changing this one."""
+        twin = copy.copy(self)
+        twin._node, twin._parent, twin._class = self._node.copy(), self._parent.copy(), self._class.copy()
+        twin._table = self._table.copy()
+        return twin
 
     def forget(self, count: int) -> None:
         """Give up the slots from `count` on, which nothing has been kept for yet."""

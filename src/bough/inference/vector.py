@@ -26,6 +26,7 @@ import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference import vector_kernels as kernels
+from bough.inference.normals import standard_normals
 from bough.inference.touched import Touched, check_shape, grown
 from bough.model import GaussianModel
 
@@ -153,6 +154,22 @@ class VectorEngine:
             self._pull, self._target, self._refreshed_roots(),
         )  # fmt: skip
         return normals
+
+    def touched_values(self, rng: np.random.Generator, context: Floats) -> Floats:
+        """(T,) a joint draw of the touched nodes by slot, in the direction of the context."""
+        n = self.touched.count
+        draws = standard_normals(rng, (n, len(self._mean)))
+        slots = np.arange(n, dtype=np.int32)
+        kernels.sample_some(
+            draws, self.touched.parent, self.touched.class_, self._factor, self._mean, slots, self._pull, self._target,
+            self._refreshed_roots(),
+        )  # fmt: skip
+        return draws @ context
+
+    def class_deviations(self, context: Floats) -> Floats:
+        """(n_classes,) the standard deviation of a node given its parent, in the direction of the context."""
+        # x' L has the square root's length, and is exactly zero in a direction without variance.
+        return np.asarray(np.sqrt(np.square(self._factor @ context).sum(axis=1)))
 
     def mean(self) -> Floats:
         """(V, d) the posterior means: a sample whose normals are all zero."""
