@@ -23,7 +23,7 @@ def played(model, rounds, seed=0):
     truth, agent = model.draw(rng), bough.HierTS(model, seed=seed, search=True)
     for _ in range(rounds):
         action = agent.decide()
-        agent.update(action, truth[action] + rng.normal())
+        agent.update(action, truth[model.tree.index(action)] + rng.normal())
     return agent
 
 
@@ -74,7 +74,7 @@ agent = bough.HierTS(bough.GaussianModel(tree, np.zeros(32)), seed=0)
 agent.update(rng.choice(tree.leaves, 10_000), rng.normal(size=10_000), rng.normal(size=(10_000, 32)))
 agent.decide(rng.normal(size=32))
 start = time.perf_counter(); agent.decide(rng.normal(size=32)); spent = time.perf_counter() - start
-print(spent, int(re.search(r"VmHWM:\\\\s+(\\\\d+)", open("/proc/self/status").read())[1]) / 1e6)
+print(spent, int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) / 1e6)
 """
 
 

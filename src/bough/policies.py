@@ -15,6 +15,7 @@ from bough.arrays import Flags, Floats, Integers, Nodes
 from bough.model import GaussianModel
 from bough.posterior import Posterior
 
+_NOTHING = np.empty(0, dtype=np.int32)
 _SMALL = 2_000  # nodes: drawing so few takes less time than searching
 
 
@@ -126,19 +127,20 @@ class PosteriorPolicy(ABC):
         if context is not None or not self.posterior.model.is_scalar:
             context = self.posterior.checked_context(context)
         candidates, excluded = self._checked_choices(among, exclude)
+        if k is None:
+            return tree.node_names.name(int(self._choose(context, 1, candidates, excluded)[0]))
         n_choices = tree.n_actions - len(excluded) if candidates is None else len(candidates)
         chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
-        names = [tree.node_names.name(int(leaf)) for leaf in chosen]
-        return names[0] if k is None else names
+        return [tree.node_names.name(int(leaf)) for leaf in chosen]
 
     def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
         """The candidates (None: all actions), and the actions that are left out of all."""
         tree = self.posterior.model.tree
-        excluded = np.empty(0, dtype=np.int32)
+        excluded = _NOTHING
         if isinstance(exclude, str) or len(exclude):
             excluded = np.unique(tree.action_nodes(_listed(exclude, "exclude")))
         if among is None:
-            if len(excluded) == tree.n_actions:
+            if len(excluded) and len(excluded) == tree.n_actions:
                 raise ValueError(f"exclude leaves out all {tree.n_actions} actions; leave at least one")
             return None, excluded
         names = _listed(among, "among")
@@ -176,8 +178,8 @@ class PosteriorPolicy(ABC):
             rows = itertools.repeat(None, int(contexts))
         else:
             rows = self.posterior.checked_contexts(contexts)
-        tree, nothing = self.posterior.model.tree, np.empty(0, dtype=np.int32)
-        return [tree.node_names.name(int(self._choose(row, 1, None, nothing)[0])) for row in rows]
+        tree = self.posterior.model.tree
+        return [tree.node_names.name(int(self._choose(row, 1, None, _NOTHING)[0])) for row in rows]
 
     def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
         """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
@@ -195,8 +197,7 @@ class PosteriorPolicy(ABC):
             raise ValueError(f"samples is {samples!r}; give a whole number of at least 1")
         if context is not None or not self.posterior.model.is_scalar:
             context = self.posterior.checked_context(context)
-        nothing = np.empty(0, dtype=np.int32)
-        chosen = np.array([self._choose(context, 1, None, nothing)[0] for _ in range(samples)])
+        chosen = np.array([self._choose(context, 1, None, _NOTHING)[0] for _ in range(samples)])
         found, times = np.unique(chosen, return_counts=True)
         place = np.minimum(np.searchsorted(found, nodes), len(found) - 1)
         share = np.where(found[place] == nodes, times[place], 0) / samples
@@ -334,9 +335,7 @@ def _listed(names: Any, what: str) -> list[Any]:
     return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
 
 
-def _checked_k(k: int | None, n_choices: int) -> int:
-    if k is None:
-        return 1
+def _checked_k(k: int, n_choices: int) -> int:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"k is {k!r}; give a whole number of at least 1")
     if k > n_choices:

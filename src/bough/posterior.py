@@ -25,6 +25,10 @@ _KIND = "posterior"
 _VERSION = 1
 
 
+_NOTHING = np.empty(0, dtype=np.int32)
+_EVERYTHING = np.empty(0, dtype=np.bool_)
+
+
 class Conditional(NamedTuple):
     """A node's posterior given its parent's value p: normal, with mean ``gain p + offset``."""
 
@@ -318,14 +322,15 @@ class Posterior:
             self._limits = limits
             untouched.sync(touched)
             value = engine.touched_values(generator, context)
-            excluded = np.empty(0, dtype=np.int32) if exclude is None else exclude
+            allowed = _EVERYTHING
+            excluded = _NOTHING if exclude is None else exclude
             if len(excluded) or not touched.count:
                 mean = float(self.model.mean) if self.model.is_scalar else float(self.model.mean @ context)
                 wanted = np.append(excluded, np.int32(0)).astype(np.int32)
                 untouched, touched, value = untouched.extend(wanted, touched, value, deviation, mean, generator)
-            allowed = np.ones(touched.count, dtype=np.bool_)
-            if len(excluded):
-                allowed[touched.slots(excluded)] = False
+                if len(excluded):
+                    allowed = np.ones(touched.count, dtype=np.bool_)
+                    allowed[touched.slots(excluded)] = False
             nodes, scores, self.looked_at = untouched.search(touched, value, allowed, deviation, limits, k, generator)
             return BestActions(nodes, scores)
 

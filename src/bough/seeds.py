@@ -15,6 +15,8 @@ def generator(seed: Any) -> np.random.Generator:
     >>> generator(0).integers(100)
     np.int64(85)
     """
+    if isinstance(seed, np.random.Generator):
+        return seed
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from bough.arrays import Floats
@@ -18,11 +20,10 @@ def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats
     >>> numpy.allclose(ours, numpy.random.default_rng(0).standard_normal((2, 3)), rtol=1e-15)
     True
     """
+    if math.prod(shape) < _FEW:
+        return rng.standard_normal(shape)
     out = np.empty(shape)
-    if out.size < _FEW:
-        rng.standard_normal(out=out)
-    else:
-        _fill(rng, out.ravel())
+    _fill(rng, out.ravel())
     return out
 
 

@@ -198,7 +198,7 @@ def _mark_touched(
 @kernel
 def search(
     value: Floats,  # (T,) sampled values of the touched nodes, in the direction of the context
-    allowed: Flags,  # (T,) False for excluded actions
+    allowed: Flags,  # (T,) False for excluded actions, or (0,) where there are none
     slot_node: Nodes,  # (T,)
     slot_depth: Nodes,  # (T,)
     first_child: Nodes,  # (T,)
@@ -218,11 +218,12 @@ def search(
 ) -> int:
     """Overwrites top_* with the k best actions of the sample, best first; returns how many nodes were looked at."""
     height = len(widest) - 1
+    everything = len(allowed) == 0
     top_score[:] = -math.inf
     top_node[:] = -1
     last = len(top_score) - 1
     for slot in range(len(value)):
-        if value[slot] > top_score[last] and allowed[slot]:
+        if value[slot] > top_score[last] and (everything or allowed[slot]):
             node = slot_node[slot]
             if child_start[node] == child_start[node + 1]:
                 _insert(node, value[slot], top_node, top_score)
@@ -444,7 +445,7 @@ def _invert(target: float, log_rates: Floats, start: float, step: float) -> Any:
 @kernel
 def search_regular(
     value: Floats,  # (T,)
-    allowed: Flags,  # (T,)
+    allowed: Flags,  # (T,) or (0,)
     slot_node: Nodes,  # (T,)
     slot_depth: Nodes,  # (T,)
     first_child: Nodes,  # (T,)
@@ -455,27 +456,27 @@ def search_regular(
     log_rates: Floats,  # (height + 1, n)
     start: float,  # where the first entry is
     step: float,  # from one to the next
-    exponentials: Floats,  # (n,) standard ones
-    uniforms: Floats,  # (2,)
+    uniforms: Floats,  # (n,) at least three
     top_node: Nodes,  # (1,)
     top_score: Floats,  # (1,)
 ) -> int:
     """Overwrites top_* with the best action of the sample; returns how many nodes were looked at.
 
-    Or -1, when it needs more exponentials: the same call with more of them behind the same ones goes on.
+    Or -1, when it needs more uniforms: the same call with more of them behind the same ones goes on.
     The largest value below n alike nodes has a tabulated law, so a group needs one draw, and the action that attains
     it may be any of the group's, equally likely.
     """
     height = free.shape[1] - 1
+    everything = len(allowed) == 0
     best = -math.inf
     winner = -1
     for slot in range(len(value)):
-        if value[slot] > best and slot_depth[slot] == height and allowed[slot]:
+        if value[slot] > best and slot_depth[slot] == height and (everything or allowed[slot]):
             best = value[slot]
             winner = slot
     last = rates.shape[1] - 1
-    budget = exponentials[0]
-    drawn = 1
+    budget = -math.log1p(-uniforms[2])
+    drawn = 3
     for slot in range(len(value)):
         count = free[slot, 1]
         if count == 0:
@@ -492,9 +493,9 @@ def search_regular(
         if largest > best:
             best = largest
             winner = slot
-        if drawn == len(exponentials):
+        if drawn == len(uniforms):
             return -1
-        budget = exponentials[drawn]
+        budget = -math.log1p(-uniforms[drawn])
         drawn += 1
     looked_at = len(value)
     node = slot_node[winner]

@@ -61,7 +61,7 @@ class Untouched:
 
     def sync(self, touched: Touched) -> None:
         """Take in the nodes that were touched since the last time."""
-        if touched.count == self._count:
+        if touched.count == self._count and self._count:
             return
         if touched.count > len(self._free):
             size = max(touched.count, 2 * len(self._free))
@@ -71,7 +71,8 @@ class Untouched:
             self._count, touched.node, touched.parent, self._tree.child_start, self._free, self._first_child,
             self._next_sibling, self._depth,
         )  # fmt: skip
-        self._count = touched.count
+        n = self._count = touched.count
+        self._kept = (self._depth[:n], self._first_child[:n], self._next_sibling[:n], self._free[:n])
 
     def limits(self, deviation: Floats) -> tuple[Floats, Floats] | None:
         """(height + 1,) twice: the widest and the narrowest step at each depth; None where actions may tie."""
@@ -109,19 +110,13 @@ class Untouched:
         rng: np.random.Generator,
     ) -> tuple[Nodes, Floats, int]:  # fmt: skip
         """The k best actions of the sample whose touched nodes have these values, with theirs, and the work it took."""
-        n = touched.count
-        groups = (
-            value, allowed, touched.node, self._depth[:n], self._first_child[:n], self._next_sibling[:n],
-            self._free[:n], self._tree.child_start,
-        )  # fmt: skip
+        groups = (value, allowed, touched.node, *self._kept, self._tree.child_start)
         top_node, top_score = np.empty(k, dtype=np.int32), np.empty(k)
         tables = self._tables_for(limits[0]) if k == 1 else None
         if tables is not None:
-            exponentials, uniforms = rng.standard_exponential(64), rng.random(2)
-            while (
-                looked_at := kernels.search_regular(*groups, *tables, exponentials, uniforms, top_node, top_score)
-            ) < 0:
-                exponentials = np.concatenate([exponentials, rng.standard_exponential(len(exponentials))])
+            uniforms = rng.random(16)
+            while (looked_at := kernels.search_regular(*groups, *tables, uniforms, top_node, top_score)) < 0:
+                uniforms = np.concatenate([uniforms, rng.random(len(uniforms))])
             return top_node, top_score, looked_at
         looked_at = kernels.search(
             *groups, self._class_of_node, deviation, *limits, self._has_actions, self._typical, self._rates, rng,
