@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 import bough
 from bough.experiments.figures import draw
@@ -36,6 +37,32 @@ def draw_experiments() -> None:
             draw(experiment, results).savefig(IMAGES / f"{name}.png", dpi=120)
 
 
+def draw_decisions() -> None:
+    """How many nodes a decision looks at after 1,000 rounds, for 10^3 to 10^7 actions, beside how many there are."""
+    actions, looked, touched, every = [], [], [], []
+    for height in range(3, 8):
+        model = bough.problems.constant(10, height)
+        rng = np.random.default_rng(0)
+        truth, agent = model.draw(rng), bough.HierTS(model, seed=0, search=True)
+        for _ in range(1_000):
+            action = agent.decide()
+            agent.update(action, truth[action] + rng.normal())
+        actions.append(model.tree.n_actions)
+        every.append(model.tree.n_nodes)
+        looked.append(np.mean([(agent.decide(), agent.posterior.looked_at)[1] for _ in range(100)]))
+        touched.append(int((agent.posterior.count > 0).sum()))
+    figure, axes = plt.subplots(figsize=(6.0, 3.6), layout="constrained")
+    axes.loglog(actions, every, color="0.6", linestyle="--", marker="o", label="full sampler: every node")
+    axes.loglog(actions, looked, color=colour("HierTS", []), marker="o", label="search: nodes looked at")
+    axes.loglog(actions, touched, color="#d98324", linestyle=":", marker="x", label="touched nodes (with data below)")
+    axes.set(xlabel="number of actions K", ylabel="nodes", ylim=(100, None))
+    axes.set_title("One decision after 1,000 rounds, fan-out 10", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(IMAGES / "decisions.png", dpi=140)
+
+
 if __name__ == "__main__":
+    draw_decisions()
     draw_regret()
     draw_experiments()
