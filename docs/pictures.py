@@ -13,6 +13,7 @@ from bough.experiments.sweeps import EXPERIMENTS
 from bough.plotting import colour
 
 IMAGES = Path(__file__).parent / "images"
+PLAIN = {"Software": None}  # no versions in the files
 POLICIES = {"HierTS": bough.HierTS, "FlatTS": bough.FlatTS, "TS": bough.TS}
 
 
@@ -26,7 +27,7 @@ def draw_regret() -> None:
         shade = colour(name, list(POLICIES))
         axes.annotate(name, place, (6, 0), textcoords="offset points", color=shade, va="center")
     axes.set_title(f"100 actions in 10 groups, mean of {run.runs} runs ± one standard error", fontsize=10)
-    figure.savefig(IMAGES / "regret.png", dpi=160)
+    figure.savefig(IMAGES / "regret.png", dpi=160, metadata=PLAIN)
 
 
 def draw_experiments() -> None:
@@ -34,7 +35,7 @@ def draw_experiments() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, experiment in EXPERIMENTS.items():
             results = run_experiment(experiment, Settings(), Path(folder), jobs=-1)
-            draw(experiment, results).savefig(IMAGES / f"{name}.png", dpi=120)
+            draw(experiment, results).savefig(IMAGES / f"{name}.png", dpi=120, metadata=PLAIN)
 
 
 def draw_decisions() -> None:
@@ -59,7 +60,7 @@ def draw_decisions() -> None:
     axes.set_title("One decision after 1,000 rounds, fan-out 10", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    figure.savefig(IMAGES / "decisions.png", dpi=140)
+    figure.savefig(IMAGES / "decisions.png", dpi=140, metadata=PLAIN)
 
 
 if __name__ == "__main__":

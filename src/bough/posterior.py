@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough import seeds, storage
-from bough.arrays import Floats, Integers, Names, Nodes
+from bough import inputs, seeds, storage
+from bough.arrays import Floats, Integers, Nodes
 from bough.covariance import LARGEST, checked_classes
 from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
@@ -99,13 +99,13 @@ class Posterior:
         3
         """
         tree = self.model.tree
-        if _is_one(reward):
+        if inputs.is_one(reward):
             leaves = np.array([self._one_action(action)], dtype=np.int32)
-            rewards = np.array([_number(reward)])
+            rewards = np.array([inputs.number(reward)])
             contexts = None if context is None else self.checked_context(context)[None]
         else:
-            rewards = _vector(reward, "rewards")
-            leaves = tree.action_nodes(_as_names(action))
+            rewards = inputs.vector(reward, "rewards")
+            leaves = tree.action_nodes(inputs.as_names(action))
             if len(leaves) != len(rewards):
                 raise ValueError(f"action has length {len(leaves)} and reward {len(rewards)}; give one for each")
             contexts = None if context is None else self.checked_contexts(context, len(rewards))
@@ -129,7 +129,7 @@ class Posterior:
     def checked_context(self, context: Any) -> Floats:
         """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
         self._check_context_presence(context)
-        given = _floats(context, "context")
+        given = inputs.floats(context, "context")
         if given.shape != (self.model.dim,):
             raise ValueError(f"the context has shape {given.shape}; give a vector of length {self.model.dim}")
         if not np.isfinite(given).all():
@@ -139,7 +139,7 @@ class Posterior:
     def checked_contexts(self, contexts: Any, n: int | None = None) -> Floats:
         """Contexts as an (n, d) array, or a `ValueError` that says what is wrong with them."""
         self._check_context_presence(contexts)
-        given = _floats(contexts, "context")
+        given = inputs.floats(contexts, "context")
         if given.shape != (len(given) if n is None and given.ndim else n, self.model.dim):
             wanted = f"({'n' if n is None else n}, {self.model.dim}), a row for each"
             raise ValueError(f"the contexts have shape {given.shape}; give {wanted}")
@@ -265,7 +265,7 @@ class Posterior:
         >>> posterior.from_normals(numpy.array([1.0, 0.0, 2.0]))
         array([1., 1., 3.])
         """
-        given = _floats(normals, "normals")
+        given = inputs.floats(normals, "normals")
         if given.shape != self._shape:
             raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
         with self._lock:
@@ -419,57 +419,3 @@ def _restored_model(tree: Tree, header: dict[str, Any], arrays: dict[str, Any]) 
     mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
     classes = checked_classes(kind, of_node, arrays["covariances"], np.size(mean), header["scalar"])
     return GaussianModel(tree, mean, classes, header["noise_variance"])
-
-
-def _is_one(reward: Any) -> bool:
-    """Whether a reward is a single one, and so the action as well, which may be a tuple or another odd name."""
-    if hasattr(reward, "ndim"):
-        return bool(reward.ndim == 0)
-    return isinstance(reward, (str, bytes)) or not hasattr(reward, "__len__")
-
-
-def _number(reward: Any) -> float:
-    try:
-        value = float("nan") if isinstance(reward, (str, bytes)) else float(reward)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"the reward is {reward!r}; give a number") from None
-    if not math.isfinite(value):
-        raise ValueError(f"the reward is {reward!r}; rewards are finite numbers")
-    return value
-
-
-def _vector(rewards: Any, what: str) -> Floats:
-    given = _floats(rewards, what)
-    if given.ndim != 1:
-        raise ValueError(f"the {what} have shape {given.shape}; give one number an observation")
-    finite = np.isfinite(given)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
-        raise ValueError(f"the reward in row {row} is {given[row]}; rewards must be finite")
-    return np.ascontiguousarray(given)
-
-
-def _floats(values: Any, what: str) -> Floats:
-    try:
-        given = np.asarray(values)
-        if given.dtype.kind in "biufO":  # numpy would read numbers into text, times and imaginary parts as well
-            return given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError(f"the {what} is {values!r}; give numbers")
-
-
-def _as_names(action: Any) -> list[Any] | Names:
-    """A batch's actions as a list or an array; a frame's column gives its values."""
-    if isinstance(action, list):
-        return action
-    if hasattr(action, "to_pylist"):
-        return list(action.to_pylist())
-    if isinstance(action, np.ndarray) or hasattr(action, "to_numpy"):
-        column = np.asarray(action if isinstance(action, np.ndarray) else action.to_numpy())
-        if column.ndim != 1:
-            raise ValueError(f"the actions have shape {column.shape}; give one column of names")
-        return column
-    if isinstance(action, str) or not hasattr(action, "__len__"):
-        raise ValueError(f"action is {action!r} but there are many rewards; give as many actions")
-    return list(action)

@@ -198,7 +198,7 @@ def deviance(
 
 @kernel
 def _choose(score: Floats, rng: np.random.Generator) -> int:
-    """The largest score's place, ties broken as `policies.largest` breaks them."""
+    """The largest score's place, ties broken as `policies.largest` breaks them; vector_kernels.py has its twin."""
     best = 0
     ties = 1
     for k in range(1, len(score)):

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from bough.arrays import Flags, Floats, Nodes
+from bough.inference import regular_kernels
 from bough.inference import search_kernels as kernels
 from bough.inference.touched import Touched, grown
 from bough.tree import Tree
@@ -115,7 +116,7 @@ class Untouched:
         tables = self._tables_for(limits[0]) if k == 1 else None
         if tables is not None:
             uniforms = rng.random(16)
-            while (looked_at := kernels.search_regular(*groups, *tables, uniforms, top_node, top_score)) < 0:
+            while (looked_at := regular_kernels.search_regular(*groups, *tables, uniforms, top_node, top_score)) < 0:
                 uniforms = np.concatenate([uniforms, rng.random(len(uniforms))])
             return top_node, top_score, looked_at
         looked_at = kernels.search(

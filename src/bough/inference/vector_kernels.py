@@ -315,7 +315,7 @@ def projected_variances(
 
 @kernel
 def _choose(score: Floats, rng: np.random.Generator) -> int:
-    """The largest score's place, ties broken as `policies.largest` breaks them."""
+    """The largest score's place, ties broken as `policies.largest` breaks them; scalar_kernels.py has its twin."""
     best = 0
     ties = 1
     for k in range(1, len(score)):

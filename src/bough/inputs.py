@@ -1,0 +1,64 @@
+"""What a user gives as rewards, contexts and actions, as numbers and arrays; a clear error for what they cannot be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bough.arrays import Floats, Names
+
+
+def is_one(reward: Any) -> bool:
+    """Whether a reward is a single one, and so the action as well, which may be a tuple or another odd name."""
+    if hasattr(reward, "ndim"):
+        return bool(reward.ndim == 0)
+    return isinstance(reward, (str, bytes)) or not hasattr(reward, "__len__")
+
+
+def number(reward: Any) -> float:
+    try:
+        value = float("nan") if isinstance(reward, (str, bytes)) else float(reward)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"the reward is {reward!r}; give a number") from None
+    if not math.isfinite(value):
+        raise ValueError(f"the reward is {reward!r}; rewards are finite numbers")
+    return value
+
+
+def vector(rewards: Any, what: str) -> Floats:
+    given = floats(rewards, what)
+    if given.ndim != 1:
+        raise ValueError(f"the {what} have shape {given.shape}; give one number an observation")
+    finite = np.isfinite(given)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise ValueError(f"the reward in row {row} is {given[row]}; rewards must be finite")
+    return np.ascontiguousarray(given)
+
+
+def floats(values: Any, what: str) -> Floats:
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind in "biufO":  # numpy would read numbers into text, times and imaginary parts as well
+            return given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"the {what} is {values!r}; give numbers")
+
+
+def as_names(action: Any) -> list[Any] | Names:
+    """A batch's actions as a list or an array; a frame's column gives its values."""
+    if isinstance(action, list):
+        return action
+    if hasattr(action, "to_pylist"):
+        return list(action.to_pylist())
+    if isinstance(action, np.ndarray) or hasattr(action, "to_numpy"):
+        column = np.asarray(action if isinstance(action, np.ndarray) else action.to_numpy())
+        if column.ndim != 1:
+            raise ValueError(f"the actions have shape {column.shape}; give one column of names")
+        return column
+    if isinstance(action, str) or not hasattr(action, "__len__"):
+        raise ValueError(f"action is {action!r} but there are many rewards; give as many actions")
+    return list(action)
