@@ -30,8 +30,7 @@ def played(model, rounds, seed=0):
 @pytest.mark.parametrize(("rounds", "target"), [(100, 300), (10_000, 40)])
 def test_decide_against_the_full_sampler(benchmark, table, rounds, target):
     agent = played(bough.problems.constant(10, 6), rounds)
-    full = bough.HierTS.resume(agent.posterior, seed=1)
-    full._search = False
+    full = bough.HierTS.resume(agent.posterior, seed=1, search=False)
     full.decide()
     table.ratio(
         benchmark,
@@ -107,7 +106,9 @@ def test_peers_with_contexts(benchmark, table):
         packages = ["bayesianbandits>=1.5", "mabwiser>=2.7", "vowpalwabbit>=9.10"]
         subprocess.run([python, "-m", "pip", "install", "-qq", *packages], check=True, capture_output=True)
         done = subprocess.run([python, HERE / "peers.py"], capture_output=True, text=True, check=False)
-    for line in done.stdout.splitlines():
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4, done.stderr
+    for line in lines:
         result = json.loads(line)
         if "error" in result:
             table.note(f"decide + update, K = 10^4, d = 10: {result['name']}", result["error"][:40])
@@ -131,8 +132,7 @@ def test_a_real_taxonomy(benchmark, table):
     tree = bough.Tree.from_frame(species, columns)
     built = time.perf_counter() - start
     agent = played(bough.GaussianModel(tree), 1_000)
-    full = bough.HierTS.resume(agent.posterior, seed=1)
-    full._search = False
+    full = bough.HierTS.resume(agent.posterior, seed=1, search=False)
     name = f"{tree.n_actions / 1e6:.2f} million species of iNaturalist"
     table.note(f"{name}: Tree.from_frame", f"{built:.1f} s")
     table.ratio(

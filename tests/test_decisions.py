@@ -11,6 +11,7 @@ from scipy.stats import chi2_contingency, ks_2samp
 
 import bough
 from bough.inference import search_kernels
+from bough.inference import untouched as untouched_module
 from bough.inference.untouched import Untouched, _rate_tables
 
 DRAWS = 100_000
@@ -94,9 +95,8 @@ def test_the_chosen_action_and_its_value_have_the_law_of_the_full_sampler(case):
 )
 def test_the_two_best_have_the_joint_law_of_the_full_sampler(case):
     posterior = observed(*CASES[case])
-    draws = DRAWS // 2
-    nodes, scores = searched(posterior, seed=3, k=2, draws=draws)
-    full_nodes, full_scores = drawn(posterior, seed=4, k=2, draws=draws)
+    nodes, scores = searched(posterior, seed=3, k=2)
+    full_nodes, full_scores = drawn(posterior, seed=4, k=2)
     n = posterior.model.tree.n_nodes
     assert (nodes[:, 0] != nodes[:, 1]).all()
     assert (scores[:, 0] >= scores[:, 1]).all()
@@ -104,18 +104,33 @@ def test_the_two_best_have_the_joint_law_of_the_full_sampler(case):
     assert ks_2samp(scores[:, 0] - scores[:, 1], full_scores[:, 0] - full_scores[:, 1]).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("case", ["balanced, nothing touched", "uneven, a few touched", "mixed variances"])
-def test_excluding_actions_has_the_law_of_the_full_sampler_without_them(case):
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("case", ["balanced, a few touched", "uneven, a few touched"])
+def test_excluding_actions_has_the_law_of_the_full_sampler_without_them(case, k):
     posterior = observed(*CASES[case])
     leaves = posterior.model.tree.leaves
     exclude = leaves[[0, 1, 4, 7]]
     before = posterior._engine.touched.count
-    nodes, _ = searched(posterior, seed=5, k=2, exclude=exclude, draws=DRAWS // 2)
-    full_nodes, _ = drawn(posterior, seed=6, k=2, exclude=exclude, draws=DRAWS // 2)
+    nodes, scores = searched(posterior, seed=5, k=k, exclude=exclude)
+    full_nodes, full_scores = drawn(posterior, seed=6, k=k, exclude=exclude)
     assert not np.isin(nodes, exclude).any()
-    n = posterior.model.tree.n_nodes
-    assert same_law(nodes @ [n, 1], full_nodes @ [n, 1]) > FALSE_ALARM
+    code = posterior.model.tree.n_nodes ** np.arange(k)
+    assert same_law(nodes @ code, full_nodes @ code) > FALSE_ALARM
+    assert ks_2samp(scores[:, -1], full_scores[:, -1]).pvalue > FALSE_ALARM
     assert posterior._engine.touched.count == before  # nothing was learned, so nothing is kept
+
+
+@pytest.mark.parametrize("case", ["balanced, a few touched", "uneven, a few touched", "vectors, uneven"])
+def test_choosing_among_some_has_the_law_of_the_full_sampler_restricted(case):
+    posterior = observed(*CASES[case])
+    leaves = posterior.model.tree.leaves[[1, 3, 4, 8]]
+    rng = np.random.default_rng(7)
+    values = np.array([posterior.sample_actions(leaves, rng) for _ in range(DRAWS)])
+    scores = values if posterior.model.is_scalar else values @ CONTEXT
+    others = np.setdiff1d(posterior.model.tree.leaves, leaves)
+    full_nodes, full_scores = drawn(posterior, seed=8, exclude=others)
+    assert same_law(leaves[scores.argmax(axis=1)], full_nodes[:, 0]) > FALSE_ALARM
+    assert ks_2samp(scores.max(axis=1), full_scores[:, 0]).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("case", ["balanced, a few touched", "uneven, a few touched"])
@@ -147,12 +162,15 @@ def test_quantiles_and_rates_are_accurate_in_both_tails():
     np.testing.assert_allclose([search_kernels.rate(x) for x in q], -log_ndtr(q), rtol=1e-12)
 
 
-def test_the_tables_of_a_regular_tree_are_the_law_of_the_maximum():
+def test_the_tables_of_a_regular_tree_are_the_law_of_the_maximum(monkeypatch):
     deviation, branching = np.array([1.0, 0.7, 1.3, 0.5]), np.array([4, 3, 5], dtype=np.int32)
     tables = _rate_tables(deviation, branching)
     grid = tables.start + tables.step * np.arange(tables.rates.shape[1])
-    fine = _rate_tables(deviation, branching * 1)
-    np.testing.assert_array_equal(tables.rates, fine.rates)
+    monkeypatch.setattr(untouched_module, "_PER_DEVIATION", 4 * untouched_module._PER_DEVIATION)
+    fine = _rate_tables(deviation, branching)
+    places = np.arange(200, tables.rates.shape[1] - 200)
+    same = np.searchsorted(fine.start + fine.step * np.arange(fine.rates.shape[1]), grid[places] - fine.step / 2)
+    np.testing.assert_allclose(tables.rates[1:, places], fine.rates[1:, same], rtol=1e-6, atol=1e-14)
     rng = np.random.default_rng(0)
     steps = (
         0.7 * rng.normal(size=(DRAWS, 1, 1))
@@ -174,6 +192,13 @@ def test_ties_and_deep_trees_are_left_to_the_full_sampler():
     chain = bough.Tree.from_parents(range(-1, 99))
     assert bough.Posterior(bough.GaussianModel(chain)).best_actions(0) is None
     assert bough.HierTS(bough.GaussianModel(chain), seed=0, search=True).decide() == 99
+    nearly = bough.GaussianModel(UNEVEN, 10.0, bough.by_height([1e-17, 1e-3, 1.0, 1.0, 1.0, 1.0]))
+    assert bough.Posterior(nearly).best_actions(0) is None
+    patchy = bough.Tree.from_parents([-1] + [0] * 3_000)
+    unlike = bough.GaussianModel(patchy, covariance=bough.by_node(np.linspace(1.0, 2.0, patchy.n_nodes)))
+    assert bough.Posterior(unlike).best_actions(0) is None
+    single = bough.HierTS(bough.GaussianModel(bough.Tree.from_parents([-1])), seed=0, search=True)
+    assert single.decide() == 0
     vectors = bough.HierTS(bough.GaussianModel(BALANCED, np.zeros(2)), seed=0, search=True)
     assert vectors.decide(np.zeros(2)) in BALANCED.actions
 
@@ -255,6 +280,14 @@ BAD = {
     "k beyond the rest": (lambda a: a.decide(k=11, exclude=["f"]), "give at most 10"),
     "many": (lambda a: a.decide_many(-1), "contexts is -1"),
     "contexts": (lambda a: a.decide_many(np.ones((2, 3))), "give how many decisions"),
+    "exclude a number": (lambda a: a.decide(exclude=3), "exclude is 3"),
+    "search": (lambda a: bough.HierTS(a.posterior.model, search="no"), "search is 'no'"),
+    "another's posterior": (lambda a: bough.TS.resume(a.posterior), "of another model than TS has"),
+    "best of none": (lambda a: a.posterior.best_actions(0, k=0), "k is 0"),
+    "best of too many": (lambda a: a.posterior.best_actions(0, k=12), "k is 12"),
+    "best without a node": (lambda a: a.posterior.best_actions(0, exclude=[99999]), "99999 is not a node number"),
+    "best without a category": (lambda a: a.posterior.best_actions(0, exclude=[0]), "inner node"),
+    "best in a context": (lambda a: a.posterior.best_actions(0, context=[1.0]), "model without contexts"),
     "samples": (lambda a: a.propensity(["f"], samples=0), "samples is 0"),
     "one action": (lambda a: a.propensity("f"), "actions is 'f'"),
 }

@@ -89,8 +89,10 @@ def test_rewards_too_large_to_square_are_refused(reward):
 
 
 def test_contexts_too_large_to_square_are_refused():
-    with pytest.raises(ValueError, match="context of size 1e\\+200"):
-        agent_with_names(2).update("coffee", 1.0, [1e200, 0.0])
+    agent = agent_with_names(2)
+    for use in (lambda: agent.update("coffee", 1.0, [1e200, 0.0]), lambda: agent.decide([1e200, 0.0])):
+        with pytest.raises(ValueError, match=r"below 1e\+150"):
+            use()
 
 
 def test_large_values_within_range_still_agree_with_the_oracle():

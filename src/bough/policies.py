@@ -77,6 +77,8 @@ class PosteriorPolicy(ABC):
         if not isinstance(posterior, Posterior):
             raise ValueError(f"posterior is a {type(posterior).__name__}; give a bough.Posterior")
         policy = cls.__new__(cls)
+        if policy._believed(posterior.model).tree is not posterior.model.tree:
+            raise ValueError(f"the posterior is of another model than {cls.__name__} has; save and resume its own")
         policy.posterior, policy._rng = posterior, seeds.generator(seed)
         return policy
 
@@ -137,7 +139,7 @@ class PosteriorPolicy(ABC):
         """The candidates (None: all actions), and the actions that are left out of all."""
         tree = self.posterior.model.tree
         excluded = _NOTHING
-        if isinstance(exclude, str) or len(exclude):
+        if exclude is not None and (not hasattr(exclude, "__len__") or len(exclude)):
             excluded = np.unique(tree.action_nodes(_listed(exclude, "exclude")))
         if among is None:
             if len(excluded) and len(excluded) == tree.n_actions:
@@ -184,7 +186,8 @@ class PosteriorPolicy(ABC):
     def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
         """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
 
-        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence.
+        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence. The
+        decisions use up the policy's own random numbers, so the next ones differ from those without this call.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
@@ -229,12 +232,13 @@ class HierTS(PosteriorPolicy):
 
     def __init__(self, model: GaussianModel, seed: Any = None, *, search: bool | None = None) -> None:
         super().__init__(model, seed)
-        self._search = search
+        self._search = _checked_search(search)
 
     @classmethod
-    def resume(cls, posterior: Posterior, seed: Any = None) -> Self:
+    def resume(cls, posterior: Posterior, seed: Any = None, *, search: bool | None = None) -> Self:
+        """A policy that goes on from a posterior, such as one that `Posterior.load` read back."""
         policy = super().resume(posterior, seed)
-        policy._search = None
+        policy._search = _checked_search(search)
         return policy
 
     def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
@@ -244,7 +248,7 @@ class HierTS(PosteriorPolicy):
             scores = parameters if context is None else parameters @ context
             return candidates[largest(scores, k, self._rng)]
         if self._search or (self._search is None and posterior.model.tree.n_nodes > _SMALL):
-            best = posterior.best_actions(self._rng, context, k, excluded)
+            best = posterior.search(self._rng, context, k, excluded)
             if best is not None:
                 return best.nodes
         return super()._choose(context, k, None, excluded)
@@ -327,6 +331,12 @@ def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
         level = rng.choice(level, k - len(above), replace=False)
     chosen = rng.permutation(np.concatenate([above, level]))
     return chosen[np.argsort(-scores[chosen], kind="stable")]
+
+
+def _checked_search(search: bool | None) -> bool | None:
+    if search not in (True, False, None):
+        raise ValueError(f"search is {search!r}; give True, False, or None for where it pays")
+    return search
 
 
 def _listed(names: Any, what: str) -> list[Any]:

@@ -132,8 +132,8 @@ class Posterior:
         given = inputs.floats(context, "context")
         if given.shape != (self.model.dim,):
             raise ValueError(f"the context has shape {given.shape}; give a vector of length {self.model.dim}")
-        if not np.isfinite(given).all():
-            raise ValueError(f"the context is {context!r}; it must be finite")
+        if not (np.abs(given) < LARGEST).all():
+            raise ValueError(f"the context is {context!r}; it must be finite and below {LARGEST:g}")
         return given
 
     def checked_contexts(self, contexts: Any, n: int | None = None) -> Floats:
@@ -307,8 +307,25 @@ class Posterior:
         >>> posterior.best_actions(0, k=3).nodes
         array([ 708926, 1101556,  670702], dtype=int32)
         """
+        if context is not None or not self.model.is_scalar:
+            context = self.checked_context(context)
+        tree = self.model.tree
+        excluded = _NOTHING if exclude is None else np.unique(np.asarray(exclude, dtype=np.int64))
+        for node in excluded[:1].tolist() + excluded[-1:].tolist():
+            tree._checked(node)
+        excluded = excluded.astype(np.int32)
+        if not (np.diff(tree.child_start)[excluded] == 0).all():
+            raise ValueError("exclude has the number of an inner node; give those of actions, as in tree.leaves")
+        most = tree.n_actions - len(excluded)
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
+            raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
+        return self.search(seeds.generator(rng), context, int(k), excluded)
+
+    def search(
+        self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
+    ) -> BestActions | None:
+        """`best_actions` of what has been checked already."""
         engine, tree = self._engine, self.model.tree
-        generator = seeds.generator(rng)
         if tree.height > DEEPEST:
             return None
         with self._lock:
@@ -316,14 +333,15 @@ class Posterior:
                 self._untouched = Untouched(tree, self.model.classes.of_node)
             untouched, touched = self._untouched, engine.touched
             deviation = engine.class_deviations(context)
-            limits = self._limits if self.model.is_scalar and self._limits else untouched.limits(deviation)
+            limits = self._limits
+            if limits is None or not self.model.is_scalar:
+                mean = float(self.model.mean if context is None else self.model.mean @ context)
+                limits = self._limits = untouched.limits(deviation, mean)
             if limits is None:
                 return None
-            self._limits = limits
             untouched.sync(touched)
             value = engine.touched_values(generator, context)
             allowed = _EVERYTHING
-            excluded = _NOTHING if exclude is None else exclude
             if len(excluded) or not touched.count:
                 mean = float(self.model.mean) if self.model.is_scalar else float(self.model.mean @ context)
                 wanted = np.append(excluded, np.int32(0)).astype(np.int32)

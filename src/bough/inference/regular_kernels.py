@@ -59,7 +59,7 @@ def search_regular(
     slot_depth: Nodes,  # (T,)
     first_child: Nodes,  # (T,)
     next_sibling: Nodes,  # (T,)
-    free: Nodes,  # (T, height + 1)
+    free: Nodes,  # (T, height + 2)
     child_start: Nodes,  # (V + 1,)
     rates: Floats,  # (height + 1, n) rate at which the best action below a node of that depth is above an entry
     log_rates: Floats,  # (height + 1, n)
@@ -75,7 +75,7 @@ def search_regular(
     The largest value below n alike nodes has a tabulated law, so a group needs one draw, and the action that attains
     it may be any of the group's, equally likely.
     """
-    height = free.shape[1] - 1
+    height = free.shape[1] - 2
     everything = len(allowed) == 0
     best = -math.inf
     winner = -1

@@ -84,7 +84,7 @@ def sync(
     slot_node: Nodes,  # (T,)
     slot_parent: Nodes,  # (T,)
     child_start: Nodes,  # (V + 1,)
-    free: Nodes,  # (T, height + 1)
+    free: Nodes,  # (T, height + 2)
     first_child: Nodes,  # (T,)
     next_sibling: Nodes,  # (T,)
     slot_depth: Nodes,  # (T,)
@@ -203,7 +203,7 @@ def search(
     slot_depth: Nodes,  # (T,)
     first_child: Nodes,  # (T,)
     next_sibling: Nodes,  # (T,)
-    free: Nodes,  # (T, height + 1) untouched nodes below each slot, by level
+    free: Nodes,  # (T, height + 2) untouched nodes below each slot, by level
     child_start: Nodes,  # (V + 1,)
     class_of_node: Nodes,  # (V,)
     deviation: Floats,  # (n_classes,) standard deviation of a step
@@ -238,7 +238,7 @@ def search(
     nodes, slots, depths = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     left = np.empty(room, dtype=np.int32)  # children that may still be drawn
     largest = np.empty((room, height + 2))
-    q = np.empty(height + 2)
+    q, spent = np.empty(height + 2), np.empty(height + 2)
     sums = np.zeros(height + 1)  # of widest, and of widest times typical, below each depth
     needed = np.zeros(height + 1)
     for depth in range(height):
@@ -259,12 +259,12 @@ def search(
             for level in range(1, height - depth + 1):
                 if free[slot, level] == 0:
                     break
-                place = int((typical[depth, level] + slack - RATE_FROM) * RATE_STEP)
-                spent = free[slot, level] * rates[place] if place < len(rates) else 0.0
-                if budget <= spent:
+                place = (typical[depth, level] + slack - RATE_FROM) * RATE_STEP
+                spent[level] = free[slot, level] * rates[int(place)] if place < len(rates) else 0.0
+                if budget <= spent[level]:
                     fired = level
                     break
-                budget -= spent
+                budget -= spent[level]
             if fired == 0:
                 continue
         q[:] = -math.inf
@@ -275,8 +275,7 @@ def search(
             if level == fired:
                 draw = budget
             elif level < fired:  # known not to have fired
-                place = int((typical[depth, level] + slack - RATE_FROM) * RATE_STEP)
-                draw += free[slot, level] * rates[place] if place < len(rates) else 0.0
+                draw += spent[level]
             q[level] = quantile(draw / free[slot, level])
         if fired > 0:
             budget = rng.standard_exponential()
@@ -304,9 +303,10 @@ def search(
         q[:] = largest[entry]
         if q[2] == -math.inf and widest[depth + 1] == narrowest[depth + 1]:
             # Actions alike: the largest belongs to any of them that is neither touched nor taken already.
-            child = start + int(rng.random() * (end - start))
             looked_at += 1
-            if slot >= 0 or left[entry] < end - start:
+            if slot < 0 and left[entry] == end - start:
+                child = start + int(rng.random() * (end - start))
+            else:
                 marked = np.empty(end - start, dtype=np.bool_)
                 _mark_touched(slot, start, slot_node, first_child, next_sibling, marked)
                 for i in range(len(top_node)):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from bough.arrays import Flags, Floats, Nodes
 from bough.inference import regular_kernels
@@ -20,11 +20,14 @@ from bough.inference.touched import Touched, grown
 from bough.tree import Tree
 
 DEEPEST = 64  # a slot keeps a number for each level below it, so very deep trees are left to the full sampler
+_TIE = 1e-9  # steps of actions this small beside the rest may be lost in rounding
+_MANY = 1_000  # children that it still pays to draw one by one
 _PER_DEVIATION = 8  # entries of a table in one standard deviation of the narrowest step
 _LARGEST_GRID = 20_000
 _EDGES = (
     kernels.RATE_FROM + np.arange(int((kernels.RATE_TO - kernels.RATE_FROM) * kernels.RATE_STEP)) / kernels.RATE_STEP
 )
+_RATES = -log_ndtr(_EDGES)  # the left end of a cell has its largest rate, so the table bounds it from above
 
 
 class Untouched:
@@ -38,17 +41,16 @@ class Untouched:
         self._has_actions = np.bincount(tree.depth[tree.leaves], minlength=tree.height + 1) > 0
         self._leaf_classes = np.unique(class_of_node[tree.leaves])
         self._typical = _typical(tree)
-        # The left end of each cell has its largest rate, so the table bounds the rate from above.
-        self._rates = np.array([kernels.rate.py_func(edge) for edge in _EDGES])  # type: ignore[attr-defined]
+        self._patchy = _is_patchy(tree, self._classes)
         single = all(len(classes) == 1 for classes in self._classes)
         self._one_class = (
             np.concatenate(self._classes) if single else None
         )  # by depth, where nodes of a depth are alike
         self._branching = _branching(tree) if single else None
         self._root_alone: tuple[Untouched, Touched] | None = None
-        self._tables: RateTables | None = None
+        self._tables: dict[str, Any] = {}  # shared with copies
         self._count = 0
-        self._free = np.zeros((16, tree.height + 1), dtype=np.int32)
+        self._free = np.zeros((16, tree.height + 2), dtype=np.int32)  # the last level is always empty
         self._first_child = np.empty(16, dtype=np.int32)
         self._next_sibling = np.empty(16, dtype=np.int32)
         self._depth = np.empty(16, dtype=np.int32)
@@ -75,9 +77,13 @@ class Untouched:
         n = self._count = touched.count
         self._kept = (self._depth[:n], self._first_child[:n], self._next_sibling[:n], self._free[:n])
 
-    def limits(self, deviation: Floats) -> tuple[Floats, Floats] | None:
-        """(height + 1,) twice: the widest and the narrowest step at each depth; None where actions may tie."""
-        if (deviation[self._leaf_classes] <= 0.0).any():
+    def limits(self, deviation: Floats, size: float) -> tuple[Floats, Floats] | None:
+        """(height + 1,) twice: the widest and the narrowest step at each depth; None where a search is no good.
+
+        That is where actions may tie, to rounding, and where a node has very many children of unlike variances, which
+        would have to be drawn one by one.
+        """
+        if self._patchy or deviation[self._leaf_classes].min() <= _TIE * max(deviation.max(), abs(size)):
             return None
         if self._one_class is not None:
             alike = deviation[self._one_class]
@@ -120,7 +126,7 @@ class Untouched:
                 uniforms = np.concatenate([uniforms, rng.random(len(uniforms))])
             return top_node, top_score, looked_at
         looked_at = kernels.search(
-            *groups, self._class_of_node, deviation, *limits, self._has_actions, self._typical, self._rates, rng,
+            *groups, self._class_of_node, deviation, *limits, self._has_actions, self._typical, _RATES, rng,
             top_node, top_score,
         )  # fmt: skip
         return top_node, top_score, looked_at
@@ -129,14 +135,17 @@ class Untouched:
         """The tables of a regular tree for these standard deviations by depth, which scale with them."""
         if self._branching is None:
             return None
-        if self._tables is None:
-            self._reference, self._tables = deviation, _rate_tables(deviation, self._branching)
-        if self._tables is None or deviation is self._reference:
-            return self._tables
-        scale = float(deviation[-1] / self._reference[-1])
-        if np.abs(deviation - scale * self._reference).max() > 1e-14 * deviation.max():
+        if not self._tables:
+            self._tables["reference"] = deviation
+            self._tables["tables"] = _rate_tables(deviation, self._branching)
+        reference: Floats = self._tables["reference"]
+        tables: RateTables | None = self._tables["tables"]
+        if tables is None or deviation is reference:
+            return tables
+        scale = float(deviation[-1] / reference[-1])
+        if np.abs(deviation - scale * reference).max() > 1e-14 * deviation.max():
             return None  # other proportions, as contexts may give
-        return self._tables._replace(start=self._tables.start * scale, step=self._tables.step * scale)
+        return tables._replace(start=tables.start * scale, step=tables.step * scale)
 
 
 class RateTables(NamedTuple):
@@ -146,6 +155,13 @@ class RateTables(NamedTuple):
     log_rates: Floats  # (height + 1, n)
     start: float
     step: float
+
+
+def _is_patchy(tree: Tree, classes: list[Nodes]) -> bool:
+    """Whether some node has very many children at a depth where variances differ."""
+    n_children = np.diff(tree.child_start)
+    most = [n_children[start:end].max() for start, end in pairwise(tree.level_start.tolist())]
+    return any(len(below) > 1 and fan_out > _MANY for below, fan_out in zip(classes[1:], most, strict=False))
 
 
 def _branching(tree: Tree) -> Nodes | None:
