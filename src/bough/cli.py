@@ -312,14 +312,23 @@ def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def reference() -> str:
-    """The help of every command, as the page of the docs that a test compares with."""
+    """What every command takes, as the page of the docs that a test compares with."""
     parser = make_parser()
     commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    parts = ["# The command", "Made by `make reference`; a test keeps it true."]
-    for name, one in (("bough", parser), *((f"bough {name}", sub) for name, sub in commands.choices.items())):
-        one.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)
-        parts.append(f"## {name}\n\n```text\n{one.format_help().rstrip()}\n```")
+    parts = ["# The command", "Made by `make reference`; a test keeps it true.", parser.description or ""]
+    for name, command in commands.choices.items():
+        # argparse's own layout differs between versions of Python
+        rows = [(_option(action), command._get_formatter()._expand_help(action)) for action in command._actions]
+        table = "\n".join(f"| `{option}` | {text} |" for option, text in rows)
+        parts += [f"## bough {name}", command.description or "", f"| option | meaning |\n| --- | --- |\n{table}"]
     return "\n\n".join(parts) + "\n"
+
+
+def _option(action: argparse.Action) -> str:
+    value = action.metavar if isinstance(action.metavar, str) else None
+    if action.choices is not None:
+        value = "{" + ",".join(map(str, action.choices)) + "}"
+    return " ".join([", ".join(action.option_strings), value or ""]).strip()
 
 
 if __name__ == "__main__":

@@ -310,12 +310,14 @@ class Posterior:
         if context is not None or not self.model.is_scalar:
             context = self.checked_context(context)
         tree = self.model.tree
-        excluded = _NOTHING if exclude is None else np.unique(np.asarray(exclude, dtype=np.int64))
-        for node in excluded[:1].tolist() + excluded[-1:].tolist():
-            tree._checked(node)
-        excluded = excluded.astype(np.int32)
-        if not (np.diff(tree.child_start)[excluded] == 0).all():
-            raise ValueError("exclude has the number of an inner node; give those of actions, as in tree.leaves")
+        excluded = _NOTHING
+        if exclude is not None and len(exclude):
+            numbers = np.unique(np.asarray(exclude, dtype=np.int64))
+            for node in (int(numbers[0]), int(numbers[-1])):
+                tree._checked(node)
+            excluded = numbers.astype(np.int32)
+            if (tree.child_start[excluded] != tree.child_start[excluded + 1]).any():
+                raise ValueError("exclude has the number of an inner node; give those of actions, as in tree.leaves")
         most = tree.n_actions - len(excluded)
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
             raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
