@@ -10,6 +10,17 @@ import numpy as np
 from bough.arrays import Floats, Names
 
 
+def whole_number(what: str, value: Any, least: int) -> int:
+    """A count as an int, or a `ValueError` that names it.
+
+    >>> whole_number("runs", 3, least=2)
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{what} is {value!r}; give a whole number of at least {least}")
+    return int(value)
+
+
 def is_one(reward: Any) -> bool:
     """Whether a reward is a single one, and so the action as well, which may be a tuple or another odd name."""
     if hasattr(reward, "ndim"):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self, overload, runtime_checkable
 
 import numpy as np
 
-from bough import seeds
+from bough import inputs, seeds
 from bough.arrays import Flags, Floats, Integers, Nodes
 from bough.model import GaussianModel
 from bough.posterior import Posterior
@@ -196,8 +196,7 @@ class PosteriorPolicy(ABC):
         array([0.32, 0.34])
         """
         nodes = self.posterior.model.tree.action_nodes(_listed(actions, "actions"))
-        if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 1:
-            raise ValueError(f"samples is {samples!r}; give a whole number of at least 1")
+        samples = inputs.whole_number("samples", samples, least=1)
         if context is not None or not self.posterior.model.is_scalar:
             context = self.posterior.checked_context(context)
         chosen = np.array([self._choose(context, 1, None, _NOTHING)[0] for _ in range(samples)])
@@ -346,8 +345,7 @@ def _listed(names: Any, what: str) -> list[Any]:
 
 
 def _checked_k(k: int, n_choices: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"k is {k!r}; give a whole number of at least 1")
+    k = inputs.whole_number("k", k, least=1)
     if k > n_choices:
         raise ValueError(f"k is {k}; give at most {n_choices}, the number of actions to choose from")
-    return int(k)
+    return k

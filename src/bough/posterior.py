@@ -23,8 +23,6 @@ from bough.tree import Tree
 
 _KIND = "posterior"
 _VERSION = 1
-
-
 _NOTHING = np.empty(0, dtype=np.int32)
 _EVERYTHING = np.empty(0, dtype=np.bool_)
 
@@ -336,8 +334,8 @@ class Posterior:
             untouched, touched = self._untouched, engine.touched
             deviation = engine.class_deviations(context)
             limits = self._limits
+            mean = float(self.model.mean if context is None else self.model.mean @ context)
             if limits is None or not self.model.is_scalar:
-                mean = float(self.model.mean if context is None else self.model.mean @ context)
                 limits = self._limits = untouched.limits(deviation, mean)
             if limits is None:
                 return None
@@ -345,7 +343,6 @@ class Posterior:
             value = engine.touched_values(generator, context)
             allowed = _EVERYTHING
             if len(excluded) or not touched.count:
-                mean = float(self.model.mean) if self.model.is_scalar else float(self.model.mean @ context)
                 wanted = np.append(excluded, np.int32(0)).astype(np.int32)
                 untouched, touched, value = untouched.extend(wanted, touched, value, deviation, mean, generator)
                 if len(excluded):
@@ -417,10 +414,9 @@ class Posterior:
 def _restored_tree(arrays: dict[str, Any]) -> Tree:
     n_children = arrays["n_children"]
     n = len(n_children)
-    child_end = 1 + np.cumsum(n_children)
-    if not n or (n_children < 0).any() or child_end[-1] != n or (child_end[:-1] < np.arange(2, n + 1)).any():
-        raise ValueError("n_children is not that of a tree")
     child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
+    if not n or (n_children < 0).any() or child_start[-1] != n or (child_start[1:-1] < np.arange(2, n + 1)).any():
+        raise ValueError("n_children is not that of a tree")
     parent = np.concatenate([[-1], np.repeat(np.arange(n), n_children)]).astype(np.int32)
     if "inner_integers" not in arrays and "inner_text" not in arrays:
         return Tree._frozen(parent, child_start, NumberedNames(n))

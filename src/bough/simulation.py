@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bough import seeds
+from bough import inputs, seeds
 from bough.arrays import Floats
 from bough.episode import Contexts, World, context_rows, is_compiled, player
 from bough.frames import make_frame
@@ -129,7 +129,8 @@ def simulate(
     >>> (run.regret["TS"] >= 0).all()
     np.True_
     """
-    _check_counts(rounds=(rounds, 1), runs=(runs, 2))
+    rounds = inputs.whole_number("rounds", rounds, least=1)
+    runs = inputs.whole_number("runs", runs, least=2)
     plan = _checked_policies(policies)
     contexts = _checked_contexts(contexts, model)
     run_seeds = seeds.sequence(seed).spawn(runs)
@@ -179,12 +180,6 @@ def _run_chunk(
             rng = np.random.default_rng(seeds.child(seed, 1, zlib.crc32(name.encode())))
             curves[name].append(np.cumsum(play(world, rng)))
     return {name: np.array(each) for name, each in curves.items()}
-
-
-def _check_counts(**counts: tuple[Any, int]) -> None:
-    for name, (value, least) in counts.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}")
 
 
 def _checked_policies(policies: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
+from bough import inputs
 from bough.arrays import Floats
 from bough.model import GaussianModel
 
@@ -65,7 +66,7 @@ def regret_bound(
     1166.8...
     """
     _check_scalar(model)
-    rounds = _checked_rounds(rounds)
+    rounds = inputs.whole_number("rounds", rounds, least=1)
     weight, (scaling, c) = node_weights(model, rounds), scaling_constants(model, constant)
     complexity = float(scaling @ weight)
     sigma_max = math.sqrt(float(model.tree.at_leaves(model.marginal_covariance).max()))
@@ -108,7 +109,7 @@ def node_weights(model: GaussianModel, rounds: int) -> Floats:
     tree, noise = model.tree, model.noise_variance
     variance = model.classes.table[model.classes.of_node]
     heard = np.zeros(tree.n_nodes)  # the most precision that a node can collect from below
-    heard[tree.leaves] = _checked_rounds(rounds) / noise
+    heard[tree.leaves] = inputs.whole_number("rounds", rounds, least=1) / noise
     for start, end in tree._levels_upward():
         if start == 0:
             break
@@ -223,14 +224,10 @@ def _path(posterior: Any, action: Any) -> tuple[Any, Floats, Floats]:
     """The nodes on the path of an action, root first, with their gains and conditional variances."""
     model = posterior.model
     _check_scalar(model)
-    node = model.tree.action_node(action)
-    nodes = []
-    while node >= 0:
-        nodes.append(node)
-        node = int(model.tree.parent[node])
-    conditionals = [posterior.conditional(one) for one in reversed(nodes)]
+    nodes = model.tree.path_nodes(model.tree.action_node(action))
+    conditionals = [posterior.conditional(node) for node in nodes]
     gains, variances = (np.array([getattr(c, part) for c in conditionals]) for part in ("gain", "covariance"))
-    return np.array(nodes[::-1]), gains, variances
+    return np.array(nodes), gains, variances
 
 
 # -- comparisons -----------------------------------------------------------------------------------
@@ -328,7 +325,7 @@ def uniform_regret(model: GaussianModel, rounds: int) -> float:
     >>> round(bough.theory.uniform_regret(bough.problems.constant(branching=2, height=4), rounds=500))
     1510
     """
-    return _checked_rounds(rounds) * (expected_maximum(model) - float(model.mean))
+    return inputs.whole_number("rounds", rounds, least=1) * (expected_maximum(model) - float(model.mean))
 
 
 def _check_scalar(model: GaussianModel) -> None:
@@ -336,9 +333,3 @@ def _check_scalar(model: GaussianModel) -> None:
         raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
     if not model.is_scalar:
         raise ValueError(f"the theory is for K-armed models; this one has parameters of length {model.dim}")
-
-
-def _checked_rounds(rounds: Any) -> int:
-    if isinstance(rounds, bool) or not isinstance(rounds, (int, np.integer)) or rounds < 1:
-        raise ValueError(f"rounds is {rounds!r}; give a whole number of at least 1")
-    return int(rounds)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bough import sources
+from bough import inputs, sources
 from bough.arrays import Floats, Names, Nodes
 from bough.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
 
@@ -136,10 +136,8 @@ class Tree:
         >>> bough.Tree.balanced(branching=10, height=3)
         Tree(n_nodes=1111, n_actions=1000, height=3)
         """
-        for what, value, least in (("branching", branching, 1), ("height", height, 0)):
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise ValueError(f"{what} is {value!r}; give a whole number of at least {least}")
-        branching, height = int(branching), int(height)
+        branching = inputs.whole_number("branching", branching, least=1)
+        height = inputs.whole_number("height", height, least=0)
         n = height + 1 if branching == 1 else (branching ** (height + 1) - 1) // (branching - 1)
         sources.check_size(n)
         number = np.arange(n + 1, dtype=np.int64)
@@ -294,12 +292,15 @@ class Tree:
 
     def path(self, name: object) -> list[Hashable]:
         """The names from the root down to that node."""
-        node = self.index(name)
+        return [self.node_names.name(node) for node in self.path_nodes(self.index(name))]
+
+    def path_nodes(self, node: int) -> list[int]:
+        """The numbers of the nodes from the root down to that node, given by its number."""
         nodes = []
         while node >= 0:
             nodes.append(node)
             node = int(self.parent[node])
-        return [self.node_names.name(node) for node in reversed(nodes)]
+        return nodes[::-1]
 
     def children(self, node: int) -> Nodes:
         """The numbers of a node's children."""

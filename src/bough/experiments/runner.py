@@ -9,6 +9,7 @@ import platform
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -182,11 +183,9 @@ def write_settings(experiment: Experiment, settings: Settings, path: Path) -> No
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
+@cache
 def versions() -> dict[str, str]:
     """The versions that the numbers were made with."""
     packages = {name: version(name) for name in ("bough", "numpy", "scipy", "numba")}
-    return {"python": platform.python_version(), **packages, "numpy bit generator": type(_bits()).__name__}
-
-
-def _bits() -> Any:
-    return np.random.default_rng(0).bit_generator
+    bits = type(np.random.default_rng(0).bit_generator).__name__
+    return {"python": platform.python_version(), **packages, "numpy bit generator": bits}
