@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -9,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from bough import seeds
+from bough import seeds, storage
 from bough.arrays import Floats, Nodes
-from bough.covariance import LARGEST, ClassCovariances, factors, resolve
+from bough.covariance import LARGEST, ClassCovariances, checked_classes, factors, resolve
 from bough.tree import Tree
+from bough.treefile import restored_tree, tree_arrays
+
+_KIND = "model"
+_VERSION = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,6 +158,53 @@ class GaussianModel:
         of_node = np.concatenate([[0], 1 + path_of_leaf]).astype(np.int32)
         classes = ClassCovariances("node", of_node, table)
         return GaussianModel(tree.star(), self.mean, classes, self.noise_variance)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree, the prior and the noise to one file, whole or not at all.
+
+        >>> import bough, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.bough"
+        >>> bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])).save(path)
+        >>> bough.GaussianModel.load(path)
+        GaussianModel(n_actions=3, height=2, dim=1, noise_variance=1.0)
+        """
+        header, arrays = self.contents()
+        storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> GaussianModel:
+        """The model that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
+        header, arrays = storage.read(path, _KIND, _VERSION)
+        try:
+            return cls.from_contents(header, arrays)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a complete model file (missing or odd: {error})") from error
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The header and the arrays that a file keeps of a model."""
+        header = {
+            "scalar": self.is_scalar,
+            "noise_variance": self.noise_variance,
+            "covariance": self.classes.kind,
+        }
+        arrays = {"mean": np.asarray(self.mean), "covariances": self.classes.table, **tree_arrays(self.tree)}
+        if self.classes.kind == "node":
+            arrays["covariance_of_node"] = self.classes.of_node
+        return header, arrays
+
+    @classmethod
+    def from_contents(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianModel:
+        """The model that `contents` took apart, checked like the user's own."""
+        tree, kind = restored_tree(arrays), header["covariance"]
+        by_tree = {"depth": "depth", "height": "node_height"}
+        of_node = getattr(tree, by_tree[kind]) if kind in by_tree else arrays["covariance_of_node"]
+        mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
+        classes = checked_classes(kind, of_node, arrays["covariances"], np.size(mean), header["scalar"])
+        return cls(tree, mean, classes, header["noise_variance"])
+
+    # -- draws ---------------------------------------------------------------------------------
 
     def draw(self, rng: Any = None) -> Floats:
         """True parameters drawn from the prior, in node order: (V,) or (V, d).

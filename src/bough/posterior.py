@@ -11,15 +11,13 @@ import numpy as np
 
 from bough import inputs, seeds, storage
 from bough.arrays import Floats, Integers, Nodes
-from bough.covariance import LARGEST, checked_classes
+from bough.covariance import LARGEST
 from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
 from bough.inference.scalar import ScalarEngine
 from bough.inference.untouched import DEEPEST, Untouched
 from bough.inference.vector import VectorEngine
 from bough.model import GaussianModel
-from bough.names import NumberedNames, StoredNames
-from bough.tree import Tree
 
 _KIND = "posterior"
 _VERSION = 1
@@ -376,62 +374,16 @@ class Posterior:
         >>> bough.Posterior.load(path)
         Posterior(n_actions=2, dim=1, n_observations=1)
         """
-        model = self.model
-        header = {
-            "kind": _KIND,
-            "version": _VERSION,
-            "scalar": model.is_scalar,
-            "noise_variance": model.noise_variance,
-            "covariance": model.classes.kind,
-        }
-        arrays: dict[str, Any] = {
-            "mean": np.asarray(model.mean),
-            "covariances": model.classes.table,
-            "n_children": np.diff(model.tree.child_start),
-            **self._engine.arrays(),
-        }
-        if model.classes.kind == "node":
-            arrays["covariance_of_node"] = model.classes.of_node
-        names = model.tree.node_names
-        if isinstance(names, StoredNames):
-            arrays |= storage.pack_names("inner", names.inner)
-            arrays |= storage.pack_names("actions", names.actions)
-        storage.write(path, header, arrays)
+        header, arrays = self.model.contents()
+        storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, {**arrays, **self._engine.arrays()})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
         header, arrays = storage.read(path, _KIND, _VERSION)
         try:
-            tree = _restored_tree(arrays)
-            posterior = cls(_restored_model(tree, header, arrays))
+            posterior = cls(GaussianModel.from_contents(header, arrays))
             posterior._engine.restore(arrays)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a complete posterior file (missing or odd: {error})") from error
         return posterior
-
-
-def _restored_tree(arrays: dict[str, Any]) -> Tree:
-    n_children = arrays["n_children"]
-    n = len(n_children)
-    child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
-    if not n or (n_children < 0).any() or child_start[-1] != n or (child_start[1:-1] < np.arange(2, n + 1)).any():
-        raise ValueError("n_children is not that of a tree")
-    parent = np.concatenate([[-1], np.repeat(np.arange(n), n_children)]).astype(np.int32)
-    if "inner_integers" not in arrays and "inner_text" not in arrays:
-        return Tree._frozen(parent, child_start, NumberedNames(n))
-    inner, actions = storage.unpack_names("inner", arrays), storage.unpack_names("actions", arrays)
-    inner_nodes = np.flatnonzero(n_children).astype(np.int32)
-    leaves = np.flatnonzero(n_children == 0).astype(np.int32)
-    if (len(inner), len(actions)) != (len(inner_nodes), len(leaves)):
-        raise ValueError("there are not as many names as nodes")
-    return Tree._frozen(parent, child_start, StoredNames(inner_nodes, leaves, inner, actions))
-
-
-def _restored_model(tree: Tree, header: dict[str, Any], arrays: dict[str, Any]) -> GaussianModel:
-    kind = header["covariance"]
-    by_tree = {"depth": "depth", "height": "node_height"}
-    of_node = getattr(tree, by_tree[kind]) if kind in by_tree else arrays["covariance_of_node"]
-    mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
-    classes = checked_classes(kind, of_node, arrays["covariances"], np.size(mean), header["scalar"])
-    return GaussianModel(tree, mean, classes, header["noise_variance"])
