@@ -29,6 +29,7 @@ def test_the_public_names_are_these():
         "Posterior",
         "Propensity",
         "Simulation",
+        "Statistics",
         "TS",
         "Tree",
         "UnknownNameError",
@@ -37,6 +38,7 @@ def test_the_public_names_are_these():
         "by_node",
         "problems",
         "simulate",
+        "summarise",
         "theory",
     ]
     assert bough._HOME.keys() == set(bough.__all__)

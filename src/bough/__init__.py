@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bough import problems, theory
     from bough.covariance import by_depth, by_height, by_node
+    from bough.logs import summarise
     from bough.model import GaussianModel
     from bough.names import UnknownNameError
     from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, Propensity
     from bough.posterior import BestActions, Conditional, Posterior
     from bough.simulation import Simulation, simulate
+    from bough.statistics import Statistics
     from bough.tree import Tree
 
 _HOME = {
@@ -31,6 +33,7 @@ _HOME = {
     "Posterior": "bough.posterior",
     "Propensity": "bough.policies",
     "Simulation": "bough.simulation",
+    "Statistics": "bough.statistics",
     "TS": "bough.policies",
     "Tree": "bough.tree",
     "UnknownNameError": "bough.names",
@@ -39,6 +42,7 @@ _HOME = {
     "by_node": "bough.covariance",
     "problems": "bough",
     "simulate": "bough.simulation",
+    "summarise": "bough.logs",
     "theory": "bough",
 }
 
@@ -55,6 +59,7 @@ __all__ = [
     "Posterior",
     "Propensity",
     "Simulation",
+    "Statistics",
     "Tree",
     "UnknownNameError",
     "by_depth",
@@ -62,6 +67,7 @@ __all__ = [
     "by_node",
     "problems",
     "simulate",
+    "summarise",
     "theory",
 ]
 

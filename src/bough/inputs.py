@@ -45,7 +45,7 @@ def vector(rewards: Any, what: str) -> Floats:
     finite = np.isfinite(given)
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
-        raise ValueError(f"the reward in row {row} is {given[row]}; rewards must be finite")
+        raise ValueError(f"the {what.removesuffix('s')} in row {row} is {given[row]}; {what} must be finite")
     return np.ascontiguousarray(given)
 
 

@@ -18,6 +18,7 @@ from bough.inference.scalar import ScalarEngine
 from bough.inference.untouched import DEEPEST, Untouched
 from bough.inference.vector import VectorEngine
 from bough.model import GaussianModel
+from bough.statistics import Statistics
 
 _KIND = "posterior"
 _VERSION = 1
@@ -110,6 +111,27 @@ class Posterior:
         if len(rewards):
             with self._lock:
                 self._engine.observe(leaves, rewards, contexts)
+                self._answers.clear()
+
+    def absorb(self, statistics: Statistics) -> None:
+        """Add all rows that were summed in `statistics`: the same as giving them to `update`.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.absorb(bough.Statistics.from_rows(["left", "left", "right"], [1.0, 2.0, 0.5]))
+        >>> posterior
+        Posterior(n_actions=2, dim=1, n_observations=3)
+        """
+        if not isinstance(statistics, Statistics):
+            raise ValueError(f"statistics is a {type(statistics).__name__}; give bough.Statistics, as summarise makes")
+        wanted = None if self.model.is_scalar else self.model.dim
+        if statistics.dim != wanted:
+            raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")
+        leaves = self.model.tree.action_nodes(statistics.actions)
+        if len(leaves):
+            self._check_size(np.sqrt(statistics.sum_yy), None)
+            with self._lock:
+                self._engine.absorb(leaves, statistics)
                 self._answers.clear()
 
     def _one_action(self, action: Any) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference.touched import Touched
+from bough.statistics import Statistics
 
 
 class Engine(Protocol):
@@ -18,6 +19,10 @@ class Engine(Protocol):
 
     def observe(self, leaves: Nodes, rewards: Floats, contexts: Any) -> None:
         """Add rewards of leaves, with their contexts (n, d) in a contextual model and None otherwise."""
+        ...
+
+    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+        """Add the rewards that were summed for distinct leaves, with contexts in a contextual model."""
         ...
 
     def transform(self, normals: Floats) -> Floats:

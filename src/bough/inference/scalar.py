@@ -24,6 +24,7 @@ from bough.inference import scalar_kernels as kernels
 from bough.inference.normals import standard_normals
 from bough.inference.touched import Touched, check_shape, grown
 from bough.model import GaussianModel
+from bough.statistics import Statistics
 
 
 class ScalarEngine:
@@ -60,6 +61,22 @@ class ScalarEngine:
 
     def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None) -> None:
         """Add rewards of leaves; each touched node is refreshed once."""
+        slots = self._touch(leaves)
+        kernels.collect(slots, rewards, self._mean, 1.0 / self._noise, self._state)
+        self._refresh_paths(slots)
+
+    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+        """Add the rewards that were summed for distinct leaves."""
+        slots = self._touch(leaves)
+        average = statistics.sum_y / statistics.count
+        spread = statistics.sum_yy - statistics.sum_y * average
+        # One reward has no spread, and rounding must not make a negative one.
+        spread = np.where(statistics.count == 1.0, 0.0, np.maximum(spread, 0.0))
+        kernels.collect_sums(slots, statistics.count, average - self._mean, spread, 1.0 / self._noise, self._state)
+        self._refresh_paths(slots)
+
+    def _touch(self, leaves: Nodes) -> Nodes:
+        """The leaves' slots, with room for what is kept of them."""
         before = self.touched.count
         slots = self.touched.touch(leaves)
         if self.touched.count > len(self._state):
@@ -70,7 +87,10 @@ class ScalarEngine:
             except MemoryError:
                 self.touched.forget(before)
                 raise
-        kernels.collect(slots, rewards, self._mean, 1.0 / self._noise, self._state)
+        return slots
+
+    def _refresh_paths(self, slots: Nodes) -> None:
+        """Bring the laws on the paths from these slots to the root up to date."""
         stale = np.empty(min(self.touched.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
         n_stale = kernels.mark_paths(slots, self.touched.parent, self._law, stale)
         stale = stale[:n_stale]
@@ -144,4 +164,4 @@ class ScalarEngine:
 
     def slot_counts(self) -> Integers:
         """(T,) the observations at or below each slot."""
-        return self.touched.add_up(self._used[:, kernels.COUNT].astype(np.int64))
+        return np.rint(self.touched.add_up(self._used[:, kernels.COUNT].copy())).astype(np.int64)

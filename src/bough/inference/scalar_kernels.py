@@ -36,6 +36,28 @@ def collect(
 
 
 @kernel
+def collect_sums(
+    slots: Nodes,  # (n,)
+    counts: Floats,  # (n,)
+    averages: Floats,  # (n,) of the rewards, less the prior mean
+    spreads: Floats,  # (n,) sums of squares around the averages
+    precision: float,  # of one reward
+    state: Floats,  # (T, 6)
+) -> None:
+    """Adds rewards that come summed to their leaves' rows of state."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        n = counts[i]
+        state[slot, SPREAD] += spreads[i]
+        if state[slot, COUNT] > 0.0:
+            off = averages[i] - state[slot, ETA] / state[slot, M]
+            state[slot, SPREAD] += off * off * n * state[slot, COUNT] / (state[slot, COUNT] + n)
+        state[slot, COUNT] += n
+        state[slot, M] += precision * n
+        state[slot, ETA] += precision * n * averages[i]
+
+
+@kernel
 def mark_paths(
     slots: Nodes,  # (n,)
     parent: Nodes,  # (T,)

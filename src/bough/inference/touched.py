@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from bough.arrays import Integers, Nodes
+from bough.arrays import Floats, Nodes
 from bough.inference.jit import kernel
 from bough.tree import Tree
 
@@ -92,7 +92,7 @@ class Touched:
         self._table[:] = 0
         _fill_table(self._node, count, self._table)
 
-    def add_up(self, counts: Integers) -> Integers:
+    def add_up(self, counts: Floats) -> Floats:
         """Turn the counts at each slot into the counts at or below it, in place."""
         _add_to_parents(self.parent, counts)
         return counts
@@ -219,7 +219,7 @@ def _touch(
 
 
 @kernel
-def _add_to_parents(parent: Nodes, counts: Integers) -> None:
+def _add_to_parents(parent: Nodes, counts: Floats) -> None:
     """Overwrites counts with sums over everything below."""
     for slot in range(len(counts) - 1, 0, -1):
         counts[parent[slot]] += counts[slot]

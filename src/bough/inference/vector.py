@@ -29,6 +29,7 @@ from bough.inference import vector_kernels as kernels
 from bough.inference.normals import standard_normals
 from bough.inference.touched import Touched, check_shape, grown
 from bough.model import GaussianModel
+from bough.statistics import Statistics
 
 
 class VectorEngine:
@@ -49,7 +50,7 @@ class VectorEngine:
         self._target = np.empty((0, d))  # f, by slot
         self._root = np.empty((0, d, d))  # F', by slot, computed again where stale
         self._stale = np.empty(0, dtype=np.bool_)
-        self._count = np.empty(0, dtype=np.int64)  # observations at a leaf, by slot
+        self._count = np.empty(0)  # observations at a leaf, by slot
         self._surprise = np.zeros(1)  # the sum of the squared surprises
 
     def arrays(self) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class VectorEngine:
         self.touched.restore(arrays)
         names = ("triangle", "pull", "target", "surprise")
         self._triangle, self._pull, self._target, self._surprise = (np.array(arrays[name]) for name in names)
-        self._count = np.array(arrays["count"], dtype=np.int64)
+        self._count = np.array(arrays["count"], dtype=np.float64)
         n, d = self.touched.count, len(self._mean)
         for array, shape, name in (
             (self._triangle, (n, d, d), "triangle"),
@@ -95,6 +96,21 @@ class VectorEngine:
         values = (rewards - contexts @ self._mean) / deviation
         if len(slots) > 1:
             slots, rows, values = self._fewer_rows(slots, rows, values)
+        self._observe_rows(slots, rows, values)
+
+    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+        """Add the rewards that were summed for distinct leaves, as at most d rows a leaf."""
+        rows, values, residual = statistics.as_rows(self._mean)
+        before = self.touched.count
+        slots = self.touched.touch(leaves)
+        self._make_room(before)
+        self._count[slots] += statistics.count
+        self._surprise += residual.sum() / self._noise
+        deviation = math.sqrt(self._noise)
+        d = len(self._mean)
+        self._observe_rows(np.repeat(slots, d), rows.reshape(-1, d) / deviation, values.reshape(-1) / deviation)
+
+    def _observe_rows(self, slots: Nodes, rows: Floats, values: Floats) -> None:
         kernels.observe_rows(
             slots, rows, values, self.touched.parent, self.touched.class_, self._factor, self._triangle, self._pull,
             self._target, self._stale, self._surprise,
@@ -225,4 +241,4 @@ class VectorEngine:
 
     def slot_counts(self) -> Integers:
         """(T,) the observations at or below each slot."""
-        return self.touched.add_up(self._count[: self.touched.count].copy())
+        return np.rint(self.touched.add_up(self._count[: self.touched.count].copy())).astype(np.int64)

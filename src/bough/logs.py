@@ -1,0 +1,331 @@
+"""summarise(...): a log of any size and kind as statistics, by one group-by where the log lives.
+
+The group-by is written once, in narwhals, so that pandas, polars, pyarrow, DuckDB and Spark all run it, each in its own
+way; files go through DuckDB, which reads them piece by piece. Null and NaN values show in the sums themselves, so a
+clean log is read once; only one that is not is read again to count and show what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from bough.arrays import Flags, Floats, Integers
+from bough.names import NumberedNames, as_column, is_missing
+from bough.statistics import Statistics
+from bough.tree import Tree
+
+_SLICE = 1 << 18  # rows of a frame in memory whose products are made at once
+_SHOWN = 3  # rows and names that an error message shows
+_ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+
+
+def summarise(
+    log: Any,
+    tree: Tree,
+    action: str,
+    reward: str,
+    context: Sequence[str] | None = None,
+    weight: str | None = None,
+    *,
+    bad: Literal["error", "skip"] = "error",
+) -> Statistics:
+    """The sums that a model learns from: for each action the count, and those of y, y^2, x y and x x'.
+
+    `log` is a pandas, polars or pyarrow frame; a path or a glob of Parquet or CSV files, read through DuckDB and never
+    as a whole; or something lazy that is summarised where it lives, a DuckDB relation, a polars LazyFrame, a PySpark
+    DataFrame. The other arguments name its columns; `context` has one for each feature, and a row of `weight` w counts
+    as w equal rows.
+
+    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight), are an error that counts
+    them and shows some; with ``bad="skip"`` they are left out, and `skipped` says how many.
+
+    Rewards are summed as they are: where they are all within a millionth of a large number, take that off first.
+
+    >>> import bough, polars
+    >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+    >>> log = polars.DataFrame({"product": ["coffee", "tea/green", "coffee"], "sales": [2.0, 1.0, 4.0]})
+    >>> statistics = bough.summarise(log, tree, action="product", reward="sales")
+    >>> statistics.actions.tolist(), statistics.count, statistics.sum_y
+    (['coffee', 'tea/green'], array([2., 1.]), array([6., 1.]))
+    """
+    if not isinstance(tree, Tree):
+        raise ValueError(f"tree is a {type(tree).__name__}; give a bough.Tree")
+    if bad not in ("error", "skip"):
+        raise ValueError(f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used')
+    if isinstance(log, (str, os.PathLike)):
+        with _file_errors(log):
+            return _summarised(_opened_files(log, tree, action), tree, action, reward, context, weight, bad)
+    return _summarised(log, tree, action, reward, context, weight, bad)
+
+
+def _summarised(
+    log: Any, tree: Tree, action: str, reward: str, context: Sequence[str] | None, weight: str | None, bad: str
+) -> Statistics:
+    columns = _Columns.checked(_opened(log), action, reward, context, weight)
+    found = columns.grouped(columns.frame)
+    n_rows, odd_values = int(found.rows.sum()), 0
+    nodes = _action_nodes(tree, found.keys)
+    if not found.sound:
+        found = columns.grouped(columns.frame.filter(columns.usable))
+        nodes = _action_nodes(tree, found.keys)
+        odd_values = n_rows - int(found.rows.sum())
+    unknown = int(found.rows[nodes < 0].sum())
+    if bad == "error" and (odd_values or unknown):
+        raise ValueError(_complaint(columns, tree, found, nodes, n_rows, odd_values, unknown))
+    if not all(np.isfinite(values).all() for values in found.sums.values()):
+        raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
+    why = {"null, NaN or infinite": odd_values, "unknown action": unknown}
+    return _at_actions(tree, nodes, found, columns.n_context, {reason: n for reason, n in why.items() if n})
+
+
+# -- opening -------------------------------------------------------------------------------------
+
+
+def _opened(log: Any) -> Frame:
+    try:
+        frame: Frame = nw.from_native(log)
+    except TypeError:
+        raise ValueError(
+            f"log is a {type(log).__name__}; give a pandas, polars or pyarrow frame, a DuckDB relation, a polars "
+            "LazyFrame, a PySpark DataFrame, or the path of Parquet or CSV files"
+        ) from None
+    return frame.lazy() if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars() else frame
+
+
+def _opened_files(path: str | os.PathLike[str], tree: Tree, action: str) -> Any:
+    """A DuckDB relation of one file, a glob, or all Parquet files of a folder."""
+    import duckdb
+
+    files = os.fspath(path)
+    if Path(files).is_dir():
+        files = os.path.join(files, "**", "*.parquet")
+    endings = [ending for ending in Path(files).suffixes if ending not in (".gz", ".zst")]
+    kind = _ENDINGS.get(endings[-1].lower()) if endings else None
+    if kind is None:
+        raise ValueError(f"{path} is neither a Parquet nor a CSV file by its name; name it so, or open it yourself")
+    connection = duckdb.connect()
+    if kind == "parquet":
+        return connection.read_parquet(files)
+    # Names that look like numbers are what the tree's are, text or numbers.
+    names = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
+    return connection.read_csv(files, dtype={action: names})
+
+
+@contextmanager
+def _file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What DuckDB has to say about a file, as an error of ours."""
+    if not find_spec("duckdb"):
+        raise ValueError("reading files takes DuckDB; pip install 'bough[logs]'")
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())[:300]}") from error
+
+
+# -- one group-by --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """What a group-by gave: a key, the rows and the sums of each group."""
+
+    keys: list[Any]
+    rows: Integers
+    sums: dict[str, Floats]
+    sound: bool
+    """Whether every value of every row was a finite number."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """A frame, and what its columns mean."""
+
+    frame: Frame
+    action: str
+    y: nw.Expr
+    x: tuple[nw.Expr, ...]
+    weight: nw.Expr | None
+    names: tuple[str, ...]
+
+    @property
+    def n_context(self) -> int:
+        return len(self.x)
+
+    @classmethod
+    def checked(
+        cls, frame: Frame, action: str, reward: str, context: Sequence[str] | None, weight: str | None
+    ) -> _Columns:
+        if isinstance(context, str):
+            raise ValueError(f"context is {context!r}; give a list of column names")
+        features = list(context) if context is not None else []
+        if context is not None and not features:
+            raise ValueError("context is empty; give its column names, or leave it out")
+        schema = frame.collect_schema()
+        used = (action, reward, *features, *([weight] if weight is not None else []))
+        for place, column in enumerate(used):
+            if column not in schema:
+                raise ValueError(f"the log has no column {column!r}; it has {', '.join(schema.names())}")
+            if place > 0 and not (schema[column].is_numeric() or schema[column] == nw.Boolean):
+                raise ValueError(f"the column {column!r} is of type {schema[column]}; cast it to numbers")
+
+        def number(column: str) -> nw.Expr:
+            if schema[column] == nw.Boolean:  # DuckDB would take a cast into its CSV reader, and fail on "true"
+                return nw.when(nw.col(column)).then(nw.lit(1.0)).otherwise(nw.when(~nw.col(column)).then(nw.lit(0.0)))
+            return nw.col(column).cast(nw.Float64)
+
+        numbers = tuple(map(number, features))
+        return cls(frame, action, number(reward), numbers, None if weight is None else number(weight), used)
+
+    @property
+    def complete(self) -> nw.Expr:
+        """A number that is finite where all numbers of a row are."""
+        total = self.y
+        for each in (*self.x, *([self.weight] if self.weight is not None else [])):
+            total = total + each
+        return total
+
+    @property
+    def usable(self) -> nw.Expr:
+        """Whether a row has only values that can be summed."""
+        finite = self.complete.is_finite().fill_null(False)
+        return finite if self.weight is None else finite & (self.weight >= 0.0).fill_null(False)
+
+    @property
+    def products(self) -> dict[str, nw.Expr]:
+        """What is summed, by a name that no column of a user has."""
+        one = {"y": self.y} | {f"x{i}": x for i, x in enumerate(self.x)}
+        pairs = {"y": self.y, "y*y": self.y * self.y}
+        pairs |= {f"x{i}*y": x * self.y for i, x in enumerate(self.x)}
+        for i, j in combinations_with_replacement(range(self.n_context), 2):
+            pairs[f"x{i}*x{j}"] = one[f"x{i}"] * one[f"x{j}"]
+        if self.weight is not None:
+            pairs = {name: self.weight * product for name, product in pairs.items()} | {"weight": self.weight}
+        return pairs
+
+    def grouped(self, frame: Frame) -> _Groups:
+        """The sums of all groups; a frame in memory goes slice by slice, and its groups come once for each."""
+        parts = [self._grouped(part) for part in _slices(frame)]
+        keys = [key for part in parts for key in part["action"].to_list()]
+        rows = np.concatenate([part["rows"].to_numpy() for part in parts]).astype(np.int64)
+        numbers = np.concatenate([part["complete"].to_numpy() for part in parts]).astype(np.int64)
+        sums = {name: np.concatenate([_floats(part[name]) for part in parts]) for name in self.products}
+        sound = bool((numbers == rows).all()) and all(np.isfinite(values).all() for values in sums.values())
+        if self.weight is not None:
+            least = np.concatenate([_floats(part["least"]) for part in parts])
+            sound = sound and bool((least >= 0.0).all())
+        return _Groups(keys, rows, sums, sound)
+
+    def _grouped(self, frame: Frame) -> nw.DataFrame[Any]:
+        products = self.products
+        selected = frame.select(
+            nw.col(self.action).alias("action"),
+            self.complete.alias("complete"),
+            *(expression.alias(name) for name, expression in products.items()),
+        )
+        aggregates = [nw.len().alias("rows"), nw.col("complete").count()]
+        aggregates += [nw.col(name).sum() for name in products]
+        if self.weight is not None:
+            aggregates.append(nw.col("weight").min().alias("least"))
+        groups: Any = selected.group_by("action").agg(*aggregates)
+        return _collected(groups)
+
+
+def _slices(frame: Frame) -> Iterator[Frame]:
+    if isinstance(frame, nw.LazyFrame):
+        yield frame
+        return
+    for start in range(0, max(len(frame), 1), _SLICE):
+        yield frame[start : start + _SLICE]
+
+
+def _collected(frame: Any) -> nw.DataFrame[Any]:
+    if isinstance(frame, nw.DataFrame):
+        return frame
+    backend: Any = next((name for name in ("pyarrow", "polars", "pandas") if find_spec(name)), None)
+    if backend is None or frame.implementation.is_polars():
+        backend = "polars"
+    collected: nw.DataFrame[Any] = frame.collect(backend=backend)
+    return collected
+
+
+def _floats(column: nw.Series[Any]) -> Floats:
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+# -- groups as statistics ------------------------------------------------------------------------
+
+
+def _action_nodes(tree: Tree, keys: list[Any]) -> Integers:
+    """The node of each key that names an action; -1 for the others."""
+    nodes = np.full(len(keys), -1, dtype=np.int64)
+    named: Flags = np.array([not is_missing(key) for key in keys], dtype=np.bool_)
+    values = [_whole(key) for key in keys if not is_missing(key)]
+    if values:
+        column: Any = as_column(values) if isinstance(tree.node_names, NumberedNames) else values
+        nodes[named] = tree.node_names.find_all(column)
+    inner = nodes >= 0
+    inner[inner] = tree.child_start[nodes[inner]] != tree.child_start[nodes[inner] + 1]
+    nodes[inner] = -1
+    return nodes
+
+
+def _whole(key: Any) -> Any:
+    """A key that pandas made a float because others are missing, as the integer that it was."""
+    return int(key) if isinstance(key, float) and key.is_integer() else key
+
+
+def _at_actions(tree: Tree, nodes: Integers, found: _Groups, n_context: int, skipped: dict[str, int]) -> Statistics:
+    """The sums of the groups that are actions, in the order of the tree."""
+    known = nodes >= 0
+    leaves, place = np.unique(nodes[known], return_inverse=True)
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(place, values[known], minlength=len(leaves)).astype(np.float64)
+
+    sums: dict[str, Any] = {
+        "count": total(found.sums.get("weight", found.rows.astype(np.float64))),
+        "sum_y": total(found.sums["y"]),
+        "sum_yy": total(found.sums["y*y"]),
+    }
+    if n_context:
+        sums["sum_xy"] = np.stack([total(found.sums[f"x{i}*y"]) for i in range(n_context)], axis=1)
+        sums["sum_xx"] = np.empty((len(leaves), n_context, n_context))
+        for i, j in combinations_with_replacement(range(n_context), 2):
+            sums["sum_xx"][:, i, j] = sums["sum_xx"][:, j, i] = total(found.sums[f"x{i}*x{j}"])
+    weighed = sums["count"] > 0.0
+    names = tree.actions[np.searchsorted(tree.leaves, leaves[weighed])]
+    return Statistics(as_column(names), **{name: array[weighed] for name, array in sums.items()}, skipped=skipped)
+
+
+def _complaint(
+    columns: _Columns, tree: Tree, found: _Groups, nodes: Integers, n_rows: int, odd_values: int, unknown: int
+) -> str:
+    parts = []
+    if odd_values:
+        rows = columns.frame.filter(~columns.usable).select(*columns.names).head(_SHOWN)
+        shown = "; ".join(str(row) for row in _collected(rows).rows(named=True))
+        parts.append(f"{odd_values} with a null, NaN or infinite value (or a negative weight), such as {shown}")
+    if unknown:
+        strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
+        names = list(dict.fromkeys(strange))
+        shown = ", ".join(repr(name) for name in names[:_SHOWN])
+        hint = tree.node_names.suggestion(names[0])
+        parts.append(f"{unknown} of {len(names)} unknown actions, such as {shown} ({hint})")
+    return (
+        f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; "
+        'put them right, or leave them out with bad="skip"'
+    )

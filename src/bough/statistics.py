@@ -1,0 +1,204 @@
+"""Statistics: all that the model can learn from a log, a few sums an action."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bough import inputs, storage
+from bough.arrays import Floats, Integers, Names
+from bough.names import as_column, plain
+
+_KIND = "statistics"
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Statistics:
+    """Sums over the rows of a log, for each action that it has: they add up over shards and days.
+
+    Made by `summarise`, or by `Statistics.from_rows` of arrays. A Gaussian model learns the same from them as from the
+    rows themselves, so `Posterior.absorb` and `fit_prior` take them. They go by the actions' names and not by a
+    tree, so that one summary serves every tree that has these actions.
+
+    >>> import bough
+    >>> monday = bough.Statistics.from_rows(["kettle", "spade"], [3.0, 1.0])
+    >>> tuesday = bough.Statistics.from_rows(["kettle"], [5.0])
+    >>> both = monday + tuesday
+    >>> both
+    Statistics(n_actions=2, n_rows=3)
+    >>> both.count, both.sum_y, both.sum_yy
+    (array([2., 1.]), array([8., 1.]), array([34.,  1.]))
+    """
+
+    actions: Names
+    """(n,) the names of the actions."""
+    count: Floats
+    """(n,) how many rows each has; the sum of their weights where they have any."""
+    sum_y: Floats
+    """(n,) the sum of their rewards y."""
+    sum_yy: Floats
+    """(n,) the sum of y squared."""
+    sum_xy: Floats | None = None
+    """(n, d) the sum of x y, x the context; None without contexts."""
+    sum_xx: Floats | None = None
+    """(n, d, d) the sum of x x'; None without contexts."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """How many rows were left out, by the reason."""
+
+    def __post_init__(self) -> None:
+        for array in (self.actions, *self._sums.values()):
+            array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        parts = [f"n_actions={len(self.actions)}", f"n_rows={self.n_rows:.10g}"]
+        parts += [f"dim={self.dim}"] if self.dim else []
+        parts += [f"skipped={dict(self.skipped)}"] if self.skipped else []
+        return f"Statistics({', '.join(parts)})"
+
+    @property
+    def dim(self) -> int | None:
+        """The length of a context; None where rewards have none."""
+        return None if self.sum_xy is None else int(self.sum_xy.shape[1])
+
+    @property
+    def n_rows(self) -> float:
+        """How many rows were summed; the sum of their weights where they have any."""
+        return float(self.count.sum())
+
+    @property
+    def _sums(self) -> dict[str, Floats]:
+        named = {name: getattr(self, name) for name in ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx")}
+        return {name: array for name, array in named.items() if array is not None}
+
+    @classmethod
+    def from_rows(cls, action: Any, reward: Any, context: Any = None, weight: Any = None) -> Statistics:
+        """The statistics of arrays of the same length, with the contexts, if any, (n, d).
+
+        A row of weight w counts as w equal rows.
+
+        >>> import bough
+        >>> bough.Statistics.from_rows(["left", "right"], [1.0, 0.5], context=[[1.0, 0.0], [1.0, 1.0]])
+        Statistics(n_actions=2, n_rows=2, dim=2)
+        """
+        rewards = inputs.vector(reward, "rewards")
+        names, group = _factorised(_listed(inputs.as_names(action)))
+        if len(group) != len(rewards):
+            raise ValueError(f"action has length {len(group)} and reward {len(rewards)}; give one for each")
+        weights = np.ones(len(rewards)) if weight is None else inputs.vector(weight, "weights")
+        if len(weights) != len(rewards) or (weights < 0).any():
+            raise ValueError(
+                "weight has another length than reward, or is negative; give one number of 0 or more a row"
+            )
+        contexts = None
+        if context is not None:
+            contexts = inputs.floats(context, "context")
+            if contexts.ndim != 2 or len(contexts) != len(rewards) or not np.isfinite(contexts).all():
+                wanted = f"({len(rewards)}, d), a row for each"
+                raise ValueError(f"the contexts have shape {contexts.shape} or are not finite; give {wanted}")
+        return _summed(names, group, rewards, contexts, weights)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """The statistics of both logs together."""
+        if not isinstance(other, Statistics):
+            return NotImplemented
+        if self.dim != other.dim:
+            raise ValueError(
+                f"one has contexts of length {self.dim} and the other of {other.dim}; they cannot be added"
+            )
+        names, group = _factorised([*self.actions.tolist(), *other.actions.tolist()])
+        sums = {}
+        for name, mine in self._sums.items():
+            total = np.zeros((len(names), *mine.shape[1:]))
+            np.add.at(total, group, np.concatenate([mine, other._sums[name]]))
+            sums[name] = total
+        return Statistics(names, **sums, skipped=dict(Counter(self.skipped) + Counter(other.skipped)))
+
+    def as_rows(self, mean: Floats) -> tuple[Floats, Floats, Floats]:
+        """(n, d, d), (n, d) and (n,): for each action d rows that say the same as all of its own.
+
+        That is contexts and rewards, and the sum of squares that no parameter explains. Rewards are taken as
+        deviations from what `mean` predicts. Where an action's contexts span less than R^d, rows are zero.
+        """
+        assert self.sum_xx is not None
+        assert self.sum_xy is not None
+        xy = self.sum_xy - self.sum_xx @ mean
+        yy = self.sum_yy - (self.sum_xy + xy) @ mean
+        # The eigenvectors of x x' where every feature has unit size, so that units do not decide what is rounding.
+        size = np.sqrt(np.einsum("njj->nj", self.sum_xx))
+        size[size == 0.0] = 1.0
+        values, vectors = np.linalg.eigh(self.sum_xx / (size[:, :, None] * size[:, None, :]))
+        seen = values > len(mean) * np.finfo(float).eps * values[:, -1:]
+        root = np.sqrt(np.where(seen, values, 1.0))
+        rows = np.where(seen[:, :, None], root[:, :, None] * vectors.transpose(0, 2, 1) * size[:, None, :], 0.0)
+        targets = np.where(seen, np.einsum("njk,nj->nk", vectors, xy / size) / root, 0.0)
+        return rows, targets, np.maximum(yy - np.square(targets).sum(axis=1), 0.0)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the statistics to one file, whole or not at all.
+
+        >>> import bough, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "monday.bough"
+        >>> bough.Statistics.from_rows(["kettle", "spade"], [3.0, 1.0]).save(path)
+        >>> bough.Statistics.load(path)
+        Statistics(n_actions=2, n_rows=2)
+        """
+        header = {"kind": _KIND, "version": _VERSION, "skipped": dict(self.skipped)}
+        storage.write(path, header, {**storage.pack_names("actions", self.actions), **self._sums})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Statistics:
+        """The statistics that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
+        header, arrays = storage.read(path, _KIND, _VERSION)
+        try:
+            names = storage.unpack_names("actions", arrays)
+            sums = {key: arrays[key] for key in ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx") if key in arrays}
+            d = sums["sum_xy"].shape[-1] if "sum_xy" in sums else 0
+            shapes = {"sum_xy": (len(names), d), "sum_xx": (len(names), d, d)}
+            if ("sum_xx" in sums) != ("sum_xy" in sums) or len(set(names.tolist())) != len(names):
+                raise ValueError("sums without their partners, or an action twice")
+            for key, array in sums.items():
+                if array.shape != shapes.get(key, (len(names),)) or not np.isfinite(array).all():
+                    raise ValueError(f"{key} has shape {array.shape} or is not finite")
+            if not (sums["count"] > 0.0).all():
+                raise ValueError("an action without rows")
+            return cls(names, **sums, skipped={str(why): int(n) for why, n in header["skipped"].items()})
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is not a complete statistics file (missing or odd: {error})") from error
+
+
+def _listed(names: list[Any] | Names) -> list[Any]:
+    return names.tolist() if isinstance(names, np.ndarray) else [plain(name) for name in names]
+
+
+def _factorised(names: list[Any]) -> tuple[Names, Integers]:
+    """The distinct names in the order in which they come, and which of them each is."""
+    code: dict[Any, int] = {}
+    group = np.fromiter((code.setdefault(name, len(code)) for name in names), np.int64, len(names))
+    return as_column(list(code)), group
+
+
+def _summed(names: Names, group: Integers, y: Floats, x: Floats | None, weights: Floats) -> Statistics:
+    def total(values: Floats) -> Floats:
+        return np.bincount(group, values, minlength=len(names)).astype(np.float64)
+
+    sums: dict[str, Any] = {"count": total(weights), "sum_y": total(weights * y), "sum_yy": total(weights * y * y)}
+    if x is not None:
+        d = x.shape[1]
+        weighted = weights[:, None] * x
+        sums["sum_xy"] = np.stack([total(weighted[:, j] * y) for j in range(d)], axis=1)
+        sums["sum_xx"] = np.empty((len(names), d, d))
+        for j in range(d):
+            for k in range(j, d):
+                sums["sum_xx"][:, j, k] = sums["sum_xx"][:, k, j] = total(weighted[:, j] * x[:, k])
+    if not all(np.isfinite(array).all() for array in sums.values()):
+        raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
+    weighed = sums["count"] > 0.0
+    return Statistics(names[weighed], **{name: array[weighed] for name, array in sums.items()})

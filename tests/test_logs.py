@@ -1,0 +1,295 @@
+"""Summaries of logs: the same from every kind of frame, merged or whole, and as good as the rows."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bough
+
+from cases import cases  # isort: skip
+
+TREE = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso", "filter"], "water": None})
+FEATURES = ["price", "new"]
+
+
+def rows(n=2_000, seed=0):
+    rng = np.random.default_rng(seed)
+    names = np.array(["green", "black", "espresso"])  # two actions have no row
+    return {
+        "product": names[rng.integers(len(names), size=n)].tolist(),
+        "sales": rng.normal(10.0, 3.0, n),
+        "price": rng.lognormal(size=n),
+        "new": rng.integers(2, size=n).astype(bool),
+        "weight": rng.integers(0, 3, n),
+    }
+
+
+def pandas_frame(columns):
+    import pandas
+
+    return pandas.DataFrame(columns)
+
+
+def polars_frame(columns):
+    import polars
+
+    return polars.DataFrame(columns)
+
+
+def polars_lazy(columns):
+    return polars_frame(columns).lazy()
+
+
+def pyarrow_table(columns):
+    import pyarrow
+
+    return pyarrow.table(columns)
+
+
+def duckdb_relation(columns):
+    import duckdb
+
+    return duckdb.connect().from_arrow(pyarrow_table(columns))
+
+
+FRAMES = [pandas_frame, polars_frame, polars_lazy, pyarrow_table, duckdb_relation]
+SETTINGS = [
+    dict(action="product", reward="sales"),
+    dict(action="product", reward="sales", context=FEATURES),
+    dict(action="product", reward="sales", context=FEATURES, weight="weight"),
+]
+
+
+def expected(columns, context=None, weight=None, **_):
+    x = None if context is None else np.column_stack([columns[c] for c in context]).astype(float)
+    return bough.Statistics.from_rows(
+        columns["product"], columns["sales"], x, None if weight is None else columns[weight]
+    )
+
+
+def assert_same(one, other, rtol=1e-12):
+    order = np.argsort(one.actions.tolist()), np.argsort(other.actions.tolist())
+    assert sorted(one.actions.tolist()) == sorted(other.actions.tolist())
+    assert one.dim == other.dim
+    for name in ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        assert (mine is None) == (theirs is None)
+        if mine is not None:
+            np.testing.assert_allclose(mine[order[0]], theirs[order[1]], rtol=rtol)
+
+
+@pytest.mark.parametrize("make", FRAMES)
+@pytest.mark.parametrize("columns", SETTINGS)
+def test_every_frame_gives_the_same_sums(make, columns):
+    log = rows()
+    assert_same(bough.summarise(make(log), TREE, **columns), expected(log, **columns))
+
+
+def test_a_frame_of_many_slices_is_summed_once(monkeypatch):
+    monkeypatch.setattr("bough.logs._SLICE", 300)
+    log = rows()
+    assert_same(bough.summarise(pandas_frame(log), TREE, **SETTINGS[2]), expected(log, **SETTINGS[2]))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("columns", SETTINGS)
+def test_files_and_globs_of_them(ending, columns, tmp_path):
+    log = rows()
+    for part in range(3):
+        shard = polars_frame({name: values[part::3] for name, values in log.items()})
+        getattr(shard, f"write_{ending}")(tmp_path / f"day{part}.{ending}")
+    whole = bough.summarise(tmp_path / f"day*.{ending}", TREE, **columns)
+    assert_same(whole, expected(log, **columns))
+    shards = [bough.summarise(str(tmp_path / f"day{part}.{ending}"), TREE, **columns) for part in range(3)]
+    assert_same(shards[0] + shards[1] + shards[2], whole)
+    if ending == "parquet":
+        assert_same(bough.summarise(tmp_path, TREE, **columns), whole)
+
+
+def test_names_that_look_like_numbers_stay_text_in_a_csv_file(tmp_path):
+    (tmp_path / "log.csv").write_text("sku,sales\n007,1.5\n007,2.5\n012,1.0\n")
+    text = bough.summarise(tmp_path / "log.csv", bough.Tree.from_nested(["007", "012"]), "sku", "sales")
+    assert text.actions.tolist() == ["007", "012"]
+    whole = bough.summarise(tmp_path / "log.csv", bough.Tree.from_parents([-1, 0, 0], names=[0, 7, 12]), "sku", "sales")
+    assert whole.actions.tolist() == [7, 12]
+    np.testing.assert_array_equal(whole.sum_y, [4.0, 1.0])
+
+
+def test_a_broken_file_is_a_clear_error(tmp_path):
+    (tmp_path / "log.csv").write_text("product,sales\n" + "green,1.0\n" * 30_000 + "green,much\n")
+    with pytest.raises(ValueError, match=r"log\.csv cannot be read: .*much"):
+        bough.summarise(tmp_path / "log.csv", TREE, "product", "sales")
+
+
+def has_java() -> str | None:
+    """Why Spark cannot run, or None where it can."""
+    java = shutil.which("java")
+    if java is None:
+        return "there is no Java"
+    return None if subprocess.run([java, "-version"], capture_output=True).returncode == 0 else "Java does not run"
+
+
+@pytest.mark.skipif(has_java() is not None, reason=str(has_java()))
+@pytest.mark.filterwarnings("ignore")  # Spark's own
+def test_spark_gives_the_same_sums():
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    try:
+        log = rows(500)
+        frame = spark.createDataFrame(
+            list(zip(*(np.asarray(v).tolist() for v in log.values()), strict=True)), list(log)
+        )
+        for columns in SETTINGS[1:]:
+            assert_same(bough.summarise(frame, TREE, **columns), expected(log, **columns))
+        broken = spark.createDataFrame([("green", 1.0), ("green", float("nan")), ("ale", 1.0)], ["product", "sales"])
+        with pytest.raises(ValueError, match="2 of 3 rows cannot be used"):
+            bough.summarise(broken, TREE, "product", "sales")
+    finally:
+        spark.stop()
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_rows_that_cannot_be_used_are_counted_and_shown(make):
+    log = rows(8)
+    log["product"] = ["green", "grene", None, "green", "black", "black", "black", "tea"]
+    log["sales"] = [1.0, 1.0, 1.0, float("nan"), float("inf"), 2.0, 3.0, 4.0]
+    log["price"] = [1.0] * 6 + [None, 1.0]
+    columns = dict(action="product", reward="sales", context=["price"])
+    with pytest.raises(ValueError, match="6 of 8 rows cannot be used") as caught:
+        bough.summarise(make(log), TREE, **columns)
+    text = str(caught.value)
+    assert "3 with a null, NaN or infinite value" in text
+    assert "3 of 3 unknown actions" in text
+    assert "'grene'" in text
+    assert "'black'" in text  # a row is shown as it is
+    kept = bough.summarise(make(log), TREE, **columns, bad="skip")
+    assert kept.skipped == {"null, NaN or infinite": 3, "unknown action": 3}
+    assert "skipped" in repr(kept)
+    assert_same(kept, bough.Statistics.from_rows(["green", "black"], [1.0, 2.0], [[1.0], [1.0]]))
+    assert (kept + kept).skipped == {"null, NaN or infinite": 6, "unknown action": 6}
+
+
+def test_integers_that_pandas_made_floats_are_found():
+    frame = pandas_frame({"product": [3.0, 4.0, None], "sales": [1.0, 2.0, 3.0]})
+    kept = bough.summarise(frame, bough.Tree.balanced(2, 2), "product", "sales", bad="skip")
+    assert kept.actions.tolist() == [3, 4]
+    assert kept.skipped == {"unknown action": 1}
+
+
+def test_categories_are_found():
+    frame = pandas_frame(rows(50)).astype({"product": "category"})
+    assert_same(bough.summarise(frame, TREE, "product", "sales"), expected(rows(50)))
+
+
+def test_a_negative_weight_cannot_be_used():
+    log = rows(3) | {"weight": [1.0, -1.0, 2.0]}
+    with pytest.raises(ValueError, match="1 of 3 rows"):
+        bough.summarise(polars_frame(log), TREE, **SETTINGS[2])
+
+
+@pytest.mark.parametrize(
+    ("log", "columns", "message"),
+    [
+        (3, {}, "log is a int"),
+        ("log.xlsx", {}, "neither a Parquet nor a CSV"),
+        ("nowhere/*.parquet", {}, "cannot be read"),
+        (rows(5), dict(reward="profit"), "no column 'profit'; it has product, sales"),
+        (rows(5), dict(reward="product"), "cast it to numbers"),
+        (rows(5), dict(context="price"), "give a list"),
+        (rows(5), dict(context=[]), "context is empty"),
+        (rows(5), dict(bad="ignore"), "bad is 'ignore'"),
+        (rows(5) | {"sales": [1e300] * 5}, {}, "too large"),
+    ],
+)
+def test_what_cannot_be_summarised_says_why(log, columns, message):
+    given_log = polars_frame(log) if isinstance(log, dict) else log
+    with pytest.raises(ValueError, match=message):
+        bough.summarise(given_log, TREE, **{"action": "product", "reward": "sales", **columns})
+
+
+def test_an_empty_log_has_no_actions():
+    empty = bough.summarise(
+        polars_frame({"product": [], "sales": []}).cast({"product": str, "sales": float}), TREE, "product", "sales"
+    )
+    assert len(empty.actions) == 0
+    posterior = bough.Posterior(bough.GaussianModel(TREE))
+    posterior.absorb(empty)
+    assert posterior.n_observations == 0
+
+
+# -- statistics -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), st.integers(0, 2**32 - 1))
+def test_absorbing_statistics_is_updating_with_the_rows(case, seed):
+    """Sums of squares lose more digits than rows do, so the case's noise and variances decide how close."""
+    if len(case.rewards) >= 10_000:
+        return
+    names = np.array(case.actions)
+    rng = np.random.default_rng(seed)
+    first = rng.random(len(names)) < 0.5
+    by_rows, by_sums = case.posterior(), bough.Posterior(case.model)
+    for part in (first, ~first):
+        contexts = None if case.contexts is None else case.contexts[part]
+        by_sums.absorb(bough.Statistics.from_rows(names[part], case.rewards[part], contexts))
+    scale = 1.0 + np.abs(by_rows.mean).max()
+    np.testing.assert_allclose(by_sums.mean / scale, by_rows.mean / scale, atol=1e-6)
+    np.testing.assert_array_equal(by_sums.count, by_rows.count)
+    np.testing.assert_allclose(by_sums.log_evidence(), by_rows.log_evidence(), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dim", [None, 3])
+def test_ordinary_rows_and_their_sums_agree_to_rounding(dim):
+    rng = np.random.default_rng(1)
+    model = bough.GaussianModel(bough.Tree.balanced(3, 3), 0.5 if dim is None else [0.5, 0.0, -1.0])
+    names, rewards = rng.choice(model.tree.leaves, 500), rng.normal(2.0, 1.0, 500)
+    contexts = None if dim is None else rng.normal(size=(500, dim))
+    by_rows, by_sums = bough.Posterior(model), bough.Posterior(model)
+    by_rows.update(names, rewards, contexts)
+    by_sums.absorb(bough.Statistics.from_rows(names, rewards, contexts))
+    np.testing.assert_allclose(by_sums.mean, by_rows.mean, atol=1e-12)
+    np.testing.assert_allclose(by_sums.covariance, by_rows.covariance, atol=1e-12)
+    assert by_sums.log_evidence() == pytest.approx(by_rows.log_evidence(), rel=1e-12)
+
+
+def test_a_weight_counts_as_equal_rows():
+    model = bough.GaussianModel(TREE)
+    weighted, repeated = bough.Posterior(model), bough.Posterior(model)
+    weighted.absorb(bough.Statistics.from_rows(["green", "black", "water"], [1.0, 2.0, 9.0], weight=[3, 1, 0]))
+    repeated.update(["green", "green", "green", "black"], [1.0, 1.0, 1.0, 2.0])
+    np.testing.assert_allclose(weighted.mean, repeated.mean, atol=1e-14)
+    np.testing.assert_array_equal(weighted.count, repeated.count)
+    assert weighted.log_evidence() == pytest.approx(repeated.log_evidence(), abs=1e-13)
+
+
+def test_statistics_survive_a_file(tmp_path):
+    for context in (None, FEATURES):
+        statistics = bough.summarise(polars_frame(rows()), TREE, "product", "sales", context)
+        statistics.save(tmp_path / "sums.bough")
+        assert_same(bough.Statistics.load(tmp_path / "sums.bough"), statistics, rtol=0)
+    with pytest.raises(ValueError, match="holds a 'statistics'"):
+        bough.Posterior.load(tmp_path / "sums.bough")
+
+
+def test_statistics_that_do_not_fit_are_refused_and_change_nothing():
+    posterior = bough.Posterior(bough.GaussianModel(TREE))
+    with pytest.raises(KeyError, match="unknown action 'ale'"):
+        posterior.absorb(bough.Statistics.from_rows(["green", "ale"], [1.0, 1.0]))
+    with pytest.raises(ValueError, match="contexts of length 2; the model's is None"):
+        posterior.absorb(bough.Statistics.from_rows(["green"], [1.0], [[1.0, 2.0]]))
+    with pytest.raises(ValueError, match=r"give bough\.Statistics"):
+        posterior.absorb([1.0])
+    assert posterior.n_observations == 0
+    with pytest.raises(ValueError, match="cannot be added"):
+        bough.Statistics.from_rows(["green"], [1.0]) + bough.Statistics.from_rows(["green"], [1.0], [[1.0, 2.0]])
+    with pytest.raises(ValueError, match="action has length 2 and reward 1"):
+        bough.Statistics.from_rows(["green", "black"], [1.0])
+    with pytest.raises(ValueError, match="negative"):
+        bough.Statistics.from_rows(["green"], [1.0], weight=[-1.0])
