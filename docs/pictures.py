@@ -1,5 +1,8 @@
 """Draws the pictures of the README and the docs: `make pictures`."""
 
+import contextlib
+import doctest
+import io
 import tempfile
 import time
 from pathlib import Path
@@ -81,7 +84,32 @@ def draw_decisions() -> None:
     figure.savefig(IMAGES / "decisions.png", dpi=140, metadata=PLAIN)
 
 
+def draw_hierarchy() -> None:
+    """What each level explains in four trees over the same log; docs/hierarchy.md makes it as here."""
+    page = (Path(__file__).parent / "hierarchy.md").read_text()
+    made: dict = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for example in doctest.DocTestParser().get_examples(page):
+            exec(compile(example.source, "hierarchy.md", "single"), made)
+    figure, axes = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
+    shades = ["#0b6e4f", "#5aa784", "#b9dccb", "0.85"]
+    for row, tree in enumerate(made["trees"].values()):
+        estimates = bough.fit_prior(tree, made["log"], penalty=None).estimates
+        parts = [estimates[f"depth {depth}"].share for depth in range(1, tree.height)]
+        parts += [0.0] * (2 - len(parts)) + [estimates[f"depth {tree.height}"].share, estimates["noise"].share]
+        axes.barh(row, parts, left=np.cumsum([0.0, *parts[:-1]]), color=shades)
+    for label, shade in zip(("first level", "second level", "actions themselves", "noise"), shades, strict=True):
+        axes.barh(0, 0, color=shade, label=label)
+    axes.set_yticks(range(len(made["trees"])), list(made["trees"]))
+    axes.invert_yaxis()
+    axes.set(xlabel="share of the variance of a reward", xlim=(0, 1))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, ncols=4, loc="lower center", bbox_to_anchor=(0.45, 1.0), fontsize=8)
+    figure.savefig(IMAGES / "hierarchy.png", dpi=140, metadata=PLAIN)
+
+
 if __name__ == "__main__":
+    draw_hierarchy()
     draw_decisions()
     draw_regret()
     draw_experiments()

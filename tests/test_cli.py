@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bough
@@ -27,7 +28,7 @@ def test_the_reference_in_the_docs_is_the_help_of_the_command():
     assert (DOCS / "cli.md").read_text() == cli.reference()
 
 
-@pytest.mark.parametrize("command", ["reproduce", "simulate", "bound"])
+@pytest.mark.parametrize("command", ["reproduce", "simulate", "bound", "fit"])
 def test_every_command_has_help_and_every_option_a_text(command):
     shown = run(command, "--help")
     assert shown.returncode == 0
@@ -71,6 +72,75 @@ def test_bound_prints_the_parts_for_each_policy():
     assert float(lines[1][1]) == pytest.approx(expected.total, abs=0.05)
 
 
+def write_log(folder):
+    rng = np.random.default_rng(0)
+    paths = [f"{i}/{j}" for i in range(6) for j in range(5)]
+    (folder / "tree.txt").write_text("\n".join(paths))
+    lines = [f"{path},{1000 + n},{rng.normal(n // 5, 1.0)}" for n, path in enumerate(paths) for _ in range(4)]
+    (folder / "log.csv").write_text("\n".join(["product,sku,sales", *lines, "0/0,1000,"]))
+    table = [f"{path.split('/')[0]},{1000 + n}" for n, path in enumerate(paths)]
+    (folder / "products.csv").write_text("\n".join(["group,sku", *table]))
+
+
+def test_fit_prints_the_table_and_writes_a_model_that_simulate_and_the_library_read(tmp_path):
+    write_log(tmp_path)
+    columns = ["--action", "product", "--reward", "sales"]
+    done = run("fit", "log.csv", "--tree", "tree.txt", *columns, "--skip-bad", "--out", "m.bough", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0] == "left out: 1 rows (null, NaN or infinite)"
+    assert [line.split()[0] for line in lines[2:7]] == ["mean", "variance", "variance", "variance", "noise"]
+    assert lines[-2].endswith("converged")
+    model = bough.GaussianModel.load(tmp_path / "m.bough")
+    assert model.tree.n_actions == 30
+    assert f"{model.noise_variance:.4g}" in lines[6]
+    simulated = run("simulate", "--model", "m.bough", *TINY, cwd=tmp_path)
+    assert simulated.returncode == 0, simulated.stderr
+    assert run("bound", "--model", "m.bough", cwd=tmp_path).returncode == 0
+    by_table = ["--tree", "products.csv", "--levels", "group,sku", "--action", "sku", "--reward", "sales"]
+    again = run("fit", "log.csv", *by_table, "--skip-bad", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[:-1] == lines[:-1]
+    assert bough.GaussianModel.load(tmp_path / "model.bough").tree.actions[0] == 1000
+
+
+COLUMNS = ["--action", "product", "--reward", "sales"]
+BAD_FITS = {
+    "a bad row": (["log.csv", "--tree", "tree.txt", *COLUMNS], "1 of 121 rows cannot be used"),
+    "no log": (["nowhere.csv", "--tree", "tree.txt", *COLUMNS], "nowhere.csv cannot be read"),
+    "no tree": (["log.csv", *COLUMNS], "no tree was given; give --tree FILE"),
+    "no tree file": (["log.csv", "--tree", "nowhere.txt", *COLUMNS], "nowhere.txt"),
+    "no column": (["log.csv", "--tree", "tree.txt", "--action", "item", "--reward", "sales"], "no column 'item'"),
+    "no level": (["log.csv", "--tree", "products.csv", "--levels", "kind,sku", *COLUMNS], "no column 'kind'"),
+    "no levels": (["log.csv", "--tree", "products.csv", "--levels", ",", *COLUMNS], "--levels is ','"),
+    "bad noise": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--noise", "x"], "--noise has 'x'"),
+    "bad penalty": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--penalty", "-1"], "penalty is -1.0"),
+    "no folder": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--out", "a/b"], "--out a/b cannot be written"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FITS)
+def test_a_fit_that_cannot_be_is_one_line_with_exit_status_two(what, tmp_path, monkeypatch, capsys):
+    write_log(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    arguments, text = BAD_FITS[what]
+    assert cli.main(["fit", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.strip().splitlines()) == 1
+    assert text in shown.err
+    assert not (tmp_path / "model.bough").exists()
+
+
+def test_a_model_with_contexts_is_not_for_the_command(tmp_path, capsys):
+    bough.GaussianModel(bough.Tree.balanced(2, 1), [0.0, 0.0]).save(tmp_path / "m")
+    assert cli.main(["simulate", "--model", str(tmp_path / "m")]) == 2
+    assert "takes contexts of length 2" in capsys.readouterr().err
+    assert cli.main(["simulate", "--model", str(tmp_path / "m"), "--branching", "2"]) == 2
+    assert "--model has the tree and the prior already" in capsys.readouterr().err
+
+
 BAD = {
     "unknown experiment": (["reproduce", "branchin"], "unknown experiment 'branchin'; there are branching,"),
     "too few runs": (["reproduce", "--runs", "1"], "--runs is 1; give at least 2"),
@@ -81,7 +151,7 @@ BAD = {
     "folder is a file": (["reproduce", "branching", *TINY, "--out", "file"], "give another folder with --out"),
     "huge tree": (["bound", "--branching", "1", "--height", "1100"], "too large to compute with"),
     "no such folder": (["simulate", "--branching", "2", "--height", "1", "--csv", "a/b.csv"], "--csv a/b.csv cannot"),
-    "no tree": (["simulate", *TINY], "give --branching and --height, or --tree FILE"),
+    "no tree": (["simulate", *TINY], "give --branching and --height, --tree FILE, or --model FILE"),
     "two trees": (["simulate", "--tree", "file", "--branching", "2"], "--tree goes without"),
     "missing tree file": (["simulate", "--tree", "nowhere.txt"], "nowhere.txt"),
     "bad tree file": (["simulate", "--tree", "file"], "path 'a//b' has an empty component"),

@@ -21,12 +21,14 @@ def test_the_public_names_are_these():
         "BayesUCB",
         "BestActions",
         "Conditional",
+        "Estimate",
         "FlatTS",
         "GaussianModel",
         "Greedy",
         "HierTS",
         "Policy",
         "Posterior",
+        "PriorFit",
         "Propensity",
         "Simulation",
         "Statistics",
@@ -36,6 +38,8 @@ def test_the_public_names_are_these():
         "by_depth",
         "by_height",
         "by_node",
+        "fit_prior",
+        "prior_from_features",
         "problems",
         "simulate",
         "summarise",
@@ -51,7 +55,7 @@ def test_every_public_name_has_a_docstring(name):
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(bough.__all__) - {"BestActions", "Conditional", "Propensity", "problems", "theory"})
+    "name", sorted(set(bough.__all__) - {"BestActions", "Conditional", "Estimate", "Propensity", "problems", "theory"})
 )
 def test_every_public_name_has_an_example(name):
     assert ">>>" in getattr(bough, name).__doc__

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bough import problems, theory
     from bough.covariance import by_depth, by_height, by_node
+    from bough.learning.features import prior_from_features
+    from bough.learning.fit import fit_prior
+    from bough.learning.report import Estimate, PriorFit
     from bough.logs import summarise
     from bough.model import GaussianModel
     from bough.names import UnknownNameError
@@ -25,12 +28,14 @@ _HOME = {
     "BayesUCB": "bough.policies",
     "BestActions": "bough.posterior",
     "Conditional": "bough.posterior",
+    "Estimate": "bough.learning.report",
     "FlatTS": "bough.policies",
     "GaussianModel": "bough.model",
     "Greedy": "bough.policies",
     "HierTS": "bough.policies",
     "Policy": "bough.policies",
     "Posterior": "bough.posterior",
+    "PriorFit": "bough.learning.report",
     "Propensity": "bough.policies",
     "Simulation": "bough.simulation",
     "Statistics": "bough.statistics",
@@ -40,6 +45,8 @@ _HOME = {
     "by_depth": "bough.covariance",
     "by_height": "bough.covariance",
     "by_node": "bough.covariance",
+    "fit_prior": "bough.learning.fit",
+    "prior_from_features": "bough.learning.features",
     "problems": "bough",
     "simulate": "bough.simulation",
     "summarise": "bough.logs",
@@ -51,12 +58,14 @@ __all__ = [
     "BayesUCB",
     "BestActions",
     "Conditional",
+    "Estimate",
     "FlatTS",
     "GaussianModel",
     "Greedy",
     "HierTS",
     "Policy",
     "Posterior",
+    "PriorFit",
     "Propensity",
     "Simulation",
     "Statistics",
@@ -65,6 +74,8 @@ __all__ = [
     "by_depth",
     "by_height",
     "by_node",
+    "fit_prior",
+    "prior_from_features",
     "problems",
     "simulate",
     "summarise",

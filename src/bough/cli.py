@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import bough
 
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("bough: stopped; what was finished is kept", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ImportError as error:
         print(f"bough: {error.name} is not installed; pip install 'bough[reproduce]'", file=sys.stderr)
         return 2
@@ -53,6 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_reproduce(commands)
     _add_simulate(commands)
     _add_bound(commands)
+    _add_fit(commands)
     return parser
 
 
@@ -110,6 +114,56 @@ def _add_bound(commands: Any) -> None:
     command.set_defaults(run=_bound)
 
 
+def _add_fit(commands: Any) -> None:
+    command = commands.add_parser(
+        "fit",
+        help="learn a prior from a log",
+        description="Learn the mean, the variances and the noise of a model from a log, print them with their "
+        "uncertainty, and write the model to a file that simulate, bound and the library read.",
+    )
+    command.add_argument(
+        "log", metavar="LOG", help="a Parquet or CSV file, a folder of Parquet files, or a quoted glob"
+    )
+    _add_tree_option(command)
+    command.add_argument(
+        "--levels",
+        metavar="COL,COL,...",
+        help="where --tree is a Parquet or CSV table with one row an action: its columns, coarsest first",
+    )
+    command.add_argument(
+        "--action", required=True, metavar="COL", help="the log's column of actions, named as in the tree"
+    )
+    command.add_argument("--reward", required=True, metavar="COL", help="and that of rewards")
+    command.add_argument("--context", metavar="COL,COL,...", help="columns of the context, for a contextual model")
+    command.add_argument("--weight", metavar="COL", help="a column that says how many rows a row stands for")
+    command.add_argument(
+        "--by", choices=("depth", "height"), default="depth", help="nodes that share a variance (default: %(default)s)"
+    )
+    command.add_argument("--noise", default="learn", metavar="V", help="variance of a reward (default: %(default)s)")
+    command.add_argument(
+        "--root", default=None, metavar="V", help="variance of the root, which is not learned (default: 0)"
+    )
+    command.add_argument(
+        "--structure", choices=("full", "diagonal", "scaled"), default="full",
+        help="of covariances, with contexts (default: %(default)s)",
+    )  # fmt: skip
+    command.add_argument(
+        "--penalty", default="2", metavar="W",
+        help='width of the weak prior on log-variances, or "none" (default: %(default)s)',
+    )  # fmt: skip
+    command.add_argument("--skip-bad", action="store_true", help="leave out rows that cannot be used, and say how many")
+    command.add_argument(
+        "--out", type=Path, default=Path("model.bough"), metavar="FILE", help="the model file (default: %(default)s)"
+    )
+    command.set_defaults(run=_fit)
+
+
+def _add_tree_option(group: Any) -> None:
+    group.add_argument(
+        "--tree", type=Path, metavar="FILE", help="a text file with one path an action, such as home/kitchen/kettle"
+    )
+
+
 def _add_run_options(command: argparse.ArgumentParser, rounds: int, runs: int) -> None:
     command.add_argument(
         "--runs", type=int, default=runs, metavar="N", help="runs a cell, at least 2 (default: %(default)s)"
@@ -131,9 +185,8 @@ def _add_model_options(command: argparse.ArgumentParser) -> None:
     shape = command.add_argument_group("the tree")
     shape.add_argument("--branching", type=int, metavar="B", help="a balanced tree with B children a node")
     shape.add_argument("--height", type=int, metavar="H", help="and height H")
-    shape.add_argument(
-        "--tree", type=Path, metavar="FILE", help="or a text file with one path an action, such as home/kitchen/kettle"
-    )
+    _add_tree_option(shape)
+    shape.add_argument("--model", type=Path, metavar="FILE", help="or a model that fit, or GaussianModel.save, wrote")
     prior = command.add_argument_group("the model")
     prior.add_argument(
         "--problem", choices=("constant", "increasing"), default="increasing",
@@ -256,17 +309,67 @@ def _bound(given: argparse.Namespace) -> None:
     print(f"{'uniform':<10}{bough.theory.uniform_regret(model, given.rounds):>13.1f}")
 
 
+def _fit(given: argparse.Namespace) -> None:
+    _check_target(given.out, "--out")
+    if given.tree is None:
+        raise ValueError("no tree was given; give --tree FILE, one path an action, or a table with --levels")
+    if given.levels is None:
+        tree = _read_tree(given.tree)
+    else:
+        tree = import_module("bough.logs").tree_of_table(given.tree, _listed(given.levels, "--levels"))
+    context = None if given.context is None else _listed(given.context, "--context")
+    bad: Literal["error", "skip"] = "skip" if given.skip_bad else "error"
+    statistics = bough.summarise(given.log, tree, given.action, given.reward, context, given.weight, bad=bad)
+    fit = bough.fit_prior(
+        tree,
+        statistics,
+        given.by,
+        given.noise if given.noise == "learn" else _number(given.noise, "--noise"),
+        root=None if given.root is None else _number(given.root, "--root"),
+        structure=given.structure,
+        penalty=None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty"),
+    )
+    for why, n in statistics.skipped.items():
+        print(f"left out: {n:,} rows ({why})")
+    print(fit.summary())
+    fit.model.save(given.out)
+    print(f"model: {given.out}")
+
+
+def _listed(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ValueError(f"{option} is {text!r}; give column names with commas between them")
+    return names
+
+
+def _read_tree(path: Path) -> bough.Tree:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{path} is not a text file; give one path an action, one a line, or, for a table, --levels"
+        ) from None
+    return bough.Tree.from_paths([line.strip() for line in lines if line.strip()])
+
+
 def _model(given: argparse.Namespace) -> bough.GaussianModel:
+    if given.model is not None:
+        if any(option is not None for option in (given.tree, given.branching, given.height, given.by_depth)):
+            raise ValueError("--model has the tree and the prior already; leave out --tree, --branching, --by-depth")
+        model = bough.GaussianModel.load(given.model)
+        if not model.is_scalar:
+            raise ValueError(
+                f"{given.model} takes contexts of length {model.dim}, which the command does not have; "
+                "use bough.simulate in Python"
+            )
+        return model
     if given.tree is not None:
         if given.branching is not None or given.height is not None:
             raise ValueError("--tree goes without --branching and --height; give one or the other")
-        try:
-            lines = given.tree.read_text(encoding="utf-8").splitlines()
-        except UnicodeDecodeError:
-            raise ValueError(f"{given.tree} is not a text file; give one path an action, one a line") from None
-        tree = bough.Tree.from_paths([line.strip() for line in lines if line.strip()])
+        tree = _read_tree(given.tree)
     elif given.branching is None or given.height is None:
-        raise ValueError("no tree was given; give --branching and --height, or --tree FILE")
+        raise ValueError("no tree was given; give --branching and --height, --tree FILE, or --model FILE")
     else:
         tree = bough.Tree.balanced(given.branching, given.height)
     covariance: Any = 1.0

@@ -98,6 +98,11 @@ def resolve(rule: Any, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
     return ClassCovariances(rule.kind, tree.depth if rule.kind == "depth" else tree.node_height, table)
 
 
+def resolve_one(value: Any, what: str, dim: int | None) -> Any:
+    """One covariance, checked: a number, or a matrix where there are contexts."""
+    return _checked([value], [f"covariance of the {what}"], dim or 1, dim is None)[0]
+
+
 def checked_classes(kind: Any, of_node: Nodes, table: Floats, dim: int, scalar: bool) -> ClassCovariances:
     """Covariances by class as a file has them, checked like the user's own."""
     of_node = np.array(of_node, dtype=np.int32)

@@ -65,8 +65,10 @@ def summarise(
     if bad not in ("error", "skip"):
         raise ValueError(f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used')
     if isinstance(log, (str, os.PathLike)):
+        # Names that look like numbers are what the tree's are, text or numbers.
+        kind = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
         with _file_errors(log):
-            return _summarised(_opened_files(log, tree, action), tree, action, reward, context, weight, bad)
+            return _summarised(_opened_files(log, {action: kind}), tree, action, reward, context, weight, bad)
     return _summarised(log, tree, action, reward, context, weight, bad)
 
 
@@ -104,8 +106,20 @@ def _opened(log: Any) -> Frame:
     return frame.lazy() if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars() else frame
 
 
-def _opened_files(path: str | os.PathLike[str], tree: Tree, action: str) -> Any:
-    """A DuckDB relation of one file, a glob, or all Parquet files of a folder."""
+def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
+    """The tree of a Parquet or CSV table with one column a level, coarsest first; repeated rows count once."""
+    with _file_errors(path):
+        table: Frame = nw.from_native(_opened_files(path, {}))
+        present = table.collect_schema().names()
+        for column in levels:
+            if column not in present:
+                raise ValueError(f"{path} has no column {column!r}; it has {', '.join(present)}")
+        rows: Any = table.select(*levels).unique().sort(*levels)
+        return Tree.from_frame(_collected(rows).to_native(), list(levels))
+
+
+def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> Any:
+    """A DuckDB relation of one file, a glob, or all Parquet files of a folder; `kinds` has types of CSV columns."""
     import duckdb
 
     files = os.fspath(path)
@@ -116,11 +130,12 @@ def _opened_files(path: str | os.PathLike[str], tree: Tree, action: str) -> Any:
     if kind is None:
         raise ValueError(f"{path} is neither a Parquet nor a CSV file by its name; name it so, or open it yourself")
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")  # it would go to the standard output
     if kind == "parquet":
         return connection.read_parquet(files)
-    # Names that look like numbers are what the tree's are, text or numbers.
-    names = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
-    return connection.read_csv(files, dtype={action: names})
+    plain = connection.read_csv(files)
+    known = {column: kind for column, kind in kinds.items() if column in plain.columns}
+    return connection.read_csv(files, dtype=known) if known else plain
 
 
 @contextmanager
@@ -327,5 +342,5 @@ def _complaint(
         parts.append(f"{unknown} of {len(names)} unknown actions, such as {shown} ({hint})")
     return (
         f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; "
-        'put them right, or leave them out with bad="skip"'
+        'put them right, or leave them out with bad="skip" (on the command line --skip-bad)'
     )

@@ -6,7 +6,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from statistics import NormalDist
-from typing import Any, NamedTuple, Protocol, Self, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from bough import inputs, seeds
 from bough.arrays import Flags, Floats, Integers, Nodes
 from bough.model import GaussianModel
 from bough.posterior import Posterior
+from bough.statistics import Statistics
+
+if TYPE_CHECKING:
+    from bough.learning.online import Refit
 
 _NOTHING = np.empty(0, dtype=np.int32)
 _SMALL = 2_000  # nodes: drawing so few takes less time than searching
@@ -54,19 +58,24 @@ class Policy(Protocol):
 class PosteriorPolicy(ABC):
     """A policy that scores actions by its posterior; subclasses say how."""
 
-    def __init__(self, model: GaussianModel, seed: Any = None) -> None:
+    def __init__(self, model: GaussianModel, seed: Any = None, *, refit: bool = False) -> None:
         if not isinstance(model, GaussianModel):
             raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
         self.posterior = Posterior(self._believed(model))
         self._rng = seeds.generator(seed)
+        self._refit = _made_refit(self.posterior, refit, None)
 
     def _believed(self, model: GaussianModel) -> GaussianModel:
         """The model that the policy reasons with, which has the same actions in the same order."""
         return model
 
     @classmethod
-    def resume(cls, posterior: Posterior, seed: Any = None) -> Self:
+    def resume(
+        cls, posterior: Posterior, seed: Any = None, *, refit: bool = False, statistics: Statistics | None = None
+    ) -> Self:
         """A policy that goes on from a posterior, such as one that `Posterior.load` read back.
+
+        With `refit`, give the `statistics` that the policy had: a posterior alone cannot be refitted.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
@@ -80,7 +89,13 @@ class PosteriorPolicy(ABC):
         if policy._believed(posterior.model).tree is not posterior.model.tree:
             raise ValueError(f"the posterior is of another model than {cls.__name__} has; save and resume its own")
         policy.posterior, policy._rng = posterior, seeds.generator(seed)
+        policy._refit = _made_refit(posterior, refit, statistics)
         return policy
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """What a policy with ``refit=True`` has observed, to be saved beside its posterior; None otherwise."""
+        return None if self._refit is None else self._refit.statistics
 
     def __repr__(self) -> str:
         tree = self.posterior.model.tree
@@ -96,6 +111,8 @@ class PosteriorPolicy(ABC):
         HierTS(n_actions=2, n_observations=1)
         """
         self.posterior.update(action, reward, context)
+        if self._refit is not None:
+            self.posterior = self._refit.observe(action, reward, context) or self.posterior
 
     @overload
     def decide(
@@ -219,6 +236,9 @@ class HierTS(PosteriorPolicy):
     which has the same law and costs about what has been observed. `search=False` draws everything, always, and
     `search=True` searches in small trees too.
 
+    With ``refit=True`` the sizes of the prior's variances, the noise and the mean are learned from the policy's own
+    observations, at 20, 40, 80, ... of them; until then the given model holds.
+
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
     >>> agent = bough.HierTS(model, seed=1)
@@ -229,14 +249,24 @@ class HierTS(PosteriorPolicy):
     np.int64(43)
     """
 
-    def __init__(self, model: GaussianModel, seed: Any = None, *, search: bool | None = None) -> None:
-        super().__init__(model, seed)
+    def __init__(
+        self, model: GaussianModel, seed: Any = None, *, search: bool | None = None, refit: bool = False
+    ) -> None:
+        super().__init__(model, seed, refit=refit)
         self._search = _checked_search(search)
 
     @classmethod
-    def resume(cls, posterior: Posterior, seed: Any = None, *, search: bool | None = None) -> Self:
-        """A policy that goes on from a posterior, such as one that `Posterior.load` read back."""
-        policy = super().resume(posterior, seed)
+    def resume(
+        cls,
+        posterior: Posterior,
+        seed: Any = None,
+        *,
+        search: bool | None = None,
+        refit: bool = False,
+        statistics: Statistics | None = None,
+    ) -> Self:
+        """A policy that goes on from a posterior; see `PosteriorPolicy.resume`."""
+        policy = super().resume(posterior, seed, refit=refit, statistics=statistics)
         policy._search = _checked_search(search)
         return policy
 
@@ -330,6 +360,23 @@ def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
         level = rng.choice(level, k - len(above), replace=False)
     chosen = rng.permutation(np.concatenate([above, level]))
     return chosen[np.argsort(-scores[chosen], kind="stable")]
+
+
+def _made_refit(posterior: Posterior, refit: bool, statistics: Statistics | None) -> Refit | None:
+    """What a policy needs to learn its prior as it goes; None where it is not to."""
+    if refit not in (True, False):
+        raise ValueError(f"refit is {refit!r}; give True or False")
+    if not refit:
+        return None
+    known = 0 if statistics is None else round(statistics.n_rows)
+    if known != posterior.n_observations:
+        raise ValueError(
+            f"the posterior has {posterior.n_observations} observations and the statistics {known}; give the "
+            "statistics that the policy had, policy.statistics"
+        )
+    from bough.learning.online import Refit  # loads what few policies need
+
+    return Refit(posterior.model, statistics)
 
 
 def _checked_search(search: bool | None) -> bool | None:

@@ -1,0 +1,125 @@
+"""prior_from_features(...): a prior for a contextual model from features of items whose actions are known."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from bough import inputs
+from bough.arrays import Floats, Integers
+from bough.covariance import by_depth, by_node
+from bough.learning.fit import fit_prior
+from bough.model import GaussianModel
+from bough.statistics import Statistics
+from bough.tree import Tree
+
+
+def prior_from_features(
+    tree: Tree,
+    features: Any,
+    action: Any,
+    *,
+    spread: Literal["items", "means"] = "items",
+    noise_variance: float = 1.0,
+    penalty: float | None = 2.0,
+) -> GaussianModel:
+    """A contextual model from the features of items, one row an item, and the action that each belongs to.
+
+    With ``spread="items"`` this is the prior of section 6.2 of the paper: the mean of all rows, and for every node the
+    covariance of the rows at or below it. Those are fits to single items, and so wider than the spread of the
+    parameters, which are means of items. ``spread="means"`` fits what the model asks for, the covariances of a node's
+    mean around its parent's, one for each depth, by the evidence, with the sampling error of the means taken off; the
+    root, of which there is one, is then known. `noise_variance` is that of a reward, and `penalty` as in `fit_prior`.
+
+    >>> import bough, numpy
+    >>> tree = bough.Tree.from_nested({"animal": ["cat", "dog"], "plant": ["oak", "fir"]})
+    >>> centre = {"cat": [1.0, 0.0], "dog": [1.0, 0.5], "oak": [-1.0, 0.0], "fir": [-1.0, 0.5]}
+    >>> labels = list(centre) * 50
+    >>> features = numpy.random.default_rng(0).normal([centre[label] for label in labels], 0.5)
+    >>> items = bough.prior_from_features(tree, features, labels)
+    >>> means = bough.prior_from_features(tree, features, labels, spread="means")
+    >>> numpy.diag(items.marginal_covariance[tree.index("cat")]).round(1)
+    array([1.6, 0.8])
+    >>> numpy.diag(means.marginal_covariance[tree.index("cat")]).round(1)
+    array([0.8, 0.2])
+    """
+    if not isinstance(tree, Tree):
+        raise ValueError(f"tree is a {type(tree).__name__}; give a bough.Tree")
+    if spread not in ("items", "means"):
+        raise ValueError(f'spread is {spread!r}; give "items" or "means"')
+    rows = inputs.floats(features, "features")
+    if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
+        raise ValueError(f"the features have shape {rows.shape} or are not finite; give (n, d), a row an item")
+    leaves = tree.action_nodes(inputs.as_names(action))
+    if len(leaves) != len(rows):
+        raise ValueError(f"action has length {len(leaves)} and features {len(rows)}; give one for each item")
+    place = np.searchsorted(tree.leaves, leaves)
+    counts = np.bincount(place, minlength=tree.n_actions)
+    if (counts < 2).any():
+        short = int(np.flatnonzero(counts < 2)[0])
+        raise ValueError(
+            f"the action {tree.actions[short]!r} has {counts[short]} rows of features; give at least 2 for every action"
+        )
+    centre = rows.mean(axis=0)
+    if spread == "items":
+        covariances = _node_covariances(tree, rows - centre, leaves)
+        return GaussianModel(tree, centre, by_node(covariances), noise_variance)
+    return _fitted_means(tree, rows - centre, place, counts, centre, noise_variance, penalty)
+
+
+def _node_covariances(tree: Tree, rows: Floats, leaves: Any) -> Floats:
+    """(V, d, d) the covariance of the rows at or below each node."""
+    d = rows.shape[1]
+    count = np.zeros(tree.n_nodes)
+    total = np.zeros((tree.n_nodes, d))
+    square = np.zeros((tree.n_nodes, d, d))
+    np.add.at(count, leaves, 1.0)
+    np.add.at(total, leaves, rows)
+    order = np.argsort(leaves, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
+        square[leaves[group[0]]] = rows[group].T @ rows[group]
+    for start, end in tree._levels_upward():
+        if start == 0:
+            break
+        above = tree.parent[start:end]
+        for sums in (count, total, square):
+            np.add.at(sums, above, sums[start:end])
+    mean = total / count[:, None]
+    return np.asarray(square / count[:, None, None] - mean[:, :, None] * mean[:, None, :])
+
+
+def _fitted_means(
+    tree: Tree,
+    rows: Floats,
+    place: Integers,
+    counts: Integers,
+    centre: Floats,
+    noise_variance: float,
+    penalty: float | None,
+) -> GaussianModel:
+    """The covariances between nodes, where an item's features are its action's mean plus noise.
+
+    In coordinates where that noise is standard, feature j of an item is a reward in the context e_j, so that the
+    features of all items are a log, and its evidence says what the means' covariances are.
+    """
+    n, d = rows.shape
+    total = np.zeros((len(counts), d))
+    np.add.at(total, place, rows)
+    within = rows - (total / counts[:, None])[place]
+    try:
+        root = np.linalg.cholesky(within.T @ within / (n - len(counts)))
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "some features are constant, or combinations of others, within the actions; drop or reduce them first"
+        ) from None
+    white: Floats = np.linalg.solve(root, rows.T).T.astype(np.float64)
+    sums: Floats = np.linalg.solve(root, total.T).T.astype(np.float64)
+    squares = np.bincount(place, np.square(white).sum(axis=1), minlength=len(counts)).astype(np.float64)
+    items = counts.astype(np.float64)
+    log = Statistics(
+        np.asarray(tree.actions), d * items, sums.sum(axis=1), squares, sums, items[:, None, None] * np.eye(d)
+    )
+    fit = fit_prior(tree, log, noise=1.0, penalty=penalty)
+    covariances = [root @ covariance @ root.T for covariance in fit.covariances.values()]
+    return GaussianModel(tree, centre + root @ fit.mean, by_depth(covariances), noise_variance)

@@ -1,0 +1,74 @@
+"""Forest: the touched nodes of one or several trees with the sums of their logs, ready for the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bough.arrays import Floats, Integers, Nodes
+from bough.inference.touched import Touched
+from bough.learning.classes import NodeClasses
+from bough.statistics import Statistics
+from bough.tree import Tree
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Slots as an engine has them, one tree after another; each root's parent is -1."""
+
+    parent: Nodes  # (T,)
+    class_: Nodes  # (T,)
+    leaf: Nodes  # (T,) which row of the statistics, -1 inside
+    statistics: Statistics  # of all trees, in one list: an action is there once for each tree that has it
+    nodes_of_class: Integers  # (n_classes,)
+
+    @classmethod
+    def planted(cls, trees: Sequence[Tree], logs: Sequence[Statistics], classes: NodeClasses) -> Forest:
+        """The forest of these trees; a `KeyError` where a log has an action that its tree does not have."""
+        parents, kinds, leaves = [], [], []
+        n_slots, n_actions = 0, 0
+        for tree, statistics, of_node in zip(trees, logs, classes.of_node, strict=True):
+            touched = Touched(tree, of_node)
+            slots = touched.touch(tree.action_nodes(statistics.actions))
+            parents.append(np.where(touched.parent < 0, -1, touched.parent + n_slots))
+            kinds.append(touched.class_.copy())
+            leaf = np.full(touched.count, -1, dtype=np.int32)
+            leaf[slots] = n_actions + np.arange(len(slots), dtype=np.int32)
+            leaves.append(leaf)
+            n_slots += touched.count
+            n_actions += len(slots)
+        class_ = np.concatenate(kinds).astype(np.int32)
+        return cls(
+            np.concatenate(parents).astype(np.int32),
+            class_,
+            np.concatenate(leaves).astype(np.int32),
+            _side_by_side(logs),
+            np.bincount(class_, minlength=len(classes.labels)),
+        )
+
+    @property
+    def n_rows(self) -> float:
+        """How many rewards there are."""
+        return self.statistics.n_rows
+
+    def reward_variance(self) -> float:
+        """The variance of all rewards around their mean."""
+        total = self.statistics.sum_y.sum() / self.n_rows
+        within = self.statistics.sum_yy - np.square(self.statistics.sum_y) / self.statistics.count
+        between = self.statistics.count * np.square(self.statistics.sum_y / self.statistics.count - total)
+        return float((np.maximum(within, 0.0) + between).sum() / self.n_rows)
+
+
+def _side_by_side(logs: Sequence[Statistics]) -> Statistics:
+    if len(logs) == 1:
+        return logs[0]
+
+    def joined(name: str) -> Floats | None:
+        parts = [getattr(one, name) for one in logs]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    count, sum_y, sum_yy = (np.concatenate([getattr(one, n) for one in logs]) for n in ("count", "sum_y", "sum_yy"))
+    numbers = np.arange(len(count))  # the same name may come once a tree
+    return Statistics(numbers, count, sum_y, sum_yy, joined("sum_xy"), joined("sum_xx"))

@@ -1,0 +1,121 @@
+"""PriorFit: what was learned, how sure it is, and what it says about the hierarchy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bough.arrays import Floats
+from bough.inference.evidence_kernels import add_up
+from bough.learning.forest import Forest
+from bough.model import GaussianModel
+
+
+class Estimate(NamedTuple):
+    """A number that was learned or set, with its 95% interval; of a covariance, the mean of its diagonal."""
+
+    value: Any
+    low: Any
+    high: Any
+    share: float | None
+    """Of the variance of a reward of the observed actions."""
+    told_by: int | None
+    """How many observed nodes, or for the noise how many rows, speak for it."""
+
+
+@dataclass(frozen=True)
+class PriorFit:
+    """A prior that was learned; made by `fit_prior`.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee/filter", "coffee/espresso"])
+    >>> rewards = [1.0, 1.5, 4.0, 3.0, 1.2, 1.6, 3.9, 3.1, 0.9, 1.3, 4.2, 3.3]
+    >>> log = bough.Statistics.from_rows([*tree.actions] * 3, rewards)
+    >>> fit = bough.fit_prior(tree, log)
+    >>> fit.converged, round(fit.log_evidence, 2)
+    (True, -3.91)
+    >>> fit.covariances["depth 2"] < fit.covariances["depth 1"]
+    True
+    >>> fit.model
+    GaussianModel(n_actions=4, height=2, dim=1, noise_variance=0.028...)
+    """
+
+    models: tuple[GaussianModel, ...]
+    """The prior on each of the trees."""
+    mean: Any
+    """The prior mean."""
+    covariances: dict[str, Any]
+    """The variance or covariance of each class, by "depth 1", "height 0" or the class's own name."""
+    noise_variance: float
+    log_evidence: float
+    """The log density of the rewards under the fitted model, without the penalty."""
+    converged: bool
+    """Whether the search for the maximum ended at one."""
+    estimates: dict[str, Estimate]
+    """All that was learned or set, with intervals: "mean", each class, "noise"."""
+
+    @property
+    def model(self) -> GaussianModel:
+        """The learned model, ready for `HierTS`; of several trees, the first one's."""
+        return self.models[0]
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return f"PriorFit({', '.join(self.covariances)}, log_evidence={self.log_evidence:.6g}, {state})"
+
+    def summary(self) -> str:
+        """Each estimate with its 95% interval, its share of a reward's variance, and how many nodes speak for it.
+
+        Of a covariance, the mean of its diagonal is shown; `covariances` has the whole. Intervals are from the
+        curvature of what was maximised, those of a covariance for its size alone.
+        """
+        table = [("", "estimate", "95% interval", "share", "told by"), *self._rows()]
+        widths = [max(len(row[i]) for row in table) for i in range(5)]
+        lines = []
+        for row in table:
+            cells = [row[0].ljust(widths[0]), *(row[i].rjust(widths[i]) for i in range(1, 5))]
+            lines.append("  ".join(cells).rstrip())
+        state = "converged" if self.converged else "NOT converged: take the estimates as rough"
+        return "\n".join([*lines, f"log evidence {self.log_evidence:,.1f}, {state}"])
+
+    def _rows(self) -> list[tuple[str, str, str, str, str]]:
+        rows = []
+        for name, one in self.estimates.items():
+            if name == "mean":
+                values = np.atleast_1d(one.value)
+                for i, (value, low, high) in enumerate(
+                    zip(values, np.atleast_1d(one.low), np.atleast_1d(one.high), strict=True)
+                ):
+                    label = "mean" if len(values) == 1 else f"mean of feature {i}"
+                    rows.append((label, f"{value:.4g}", _interval(low, high), "", ""))
+                continue
+            what = "noise variance" if name == "noise" else f"variance at {name}"
+            unit = "row" if name == "noise" else "node"
+            told = "" if one.told_by is None else f"{one.told_by:,} {unit}{'s' if one.told_by != 1 else ''}"
+            share = "" if one.share is None else f"{one.share:.0%}"
+            rows.append((what, f"{one.value:.4g}", _interval(one.low, one.high), share, told))
+        return rows
+
+
+def _interval(low: float, high: float) -> str:
+    if low == high:
+        return "set"
+    if high == np.inf and low == 0.0:
+        return "not known"
+    return f"{low:.4g} to {high:.4g}"
+
+
+def share_of_classes(forest: Forest, covariance: Floats, noise: float) -> list[float]:
+    """Of the variance of a reward, averaged over the observed actions, what each class and, last, the noise is."""
+    below = (forest.leaf >= 0).astype(np.float64)
+    add_up(forest.parent, below)
+    times = np.bincount(forest.class_, below, minlength=len(covariance)) / len(forest.statistics.actions)
+    sizes = covariance
+    if covariance.ndim > 1:
+        xx = forest.statistics.sum_xx
+        assert xx is not None
+        sizes = np.einsum("njk,jk->n", covariance, xx.sum(axis=0) / forest.n_rows)
+    parts = np.append(times * sizes, noise)
+    return (parts / parts.sum()).tolist()  # type: ignore[no-any-return]

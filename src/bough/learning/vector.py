@@ -1,0 +1,199 @@
+"""The evidence of vectors, as a function of the covariances' Cholesky factors.
+
+Contexts are first scaled to unit root mean square, so that units decide nothing. A class's factor is L = L0 K, with L0
+where the search begins and K lower triangular, its diagonal by logarithms. With P the sum over the class's n nodes of
+the posterior second moments of e, theta = theta_parent + L e, the gradient of the log evidence by K is K'^-1 (P - n I).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from bough.arrays import Flags, Floats
+from bough.inference import evidence_kernels as kernels
+from bough.learning.forest import Forest
+from bough.learning.objective import Objective, Penalty
+
+Structure = Literal["full", "diagonal", "scaled"]
+_FIRST_STEPS = 5  # of expectation maximisation, before the gradient takes over
+
+
+class VectorEvidence(Objective):
+    """The log evidence of a forest with contexts; parameters are those of the learned classes, then the log-noise."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        covariance: Floats,  # (n_classes, d, d) what is set, and where the search begins
+        learned: Flags,  # (n_classes,)
+        noise: float,
+        noise_learned: bool,
+        mean: Floats | None,  # None: by generalised least squares
+        penalty: Penalty | None,
+        structure: Structure,
+    ) -> None:
+        super().__init__(forest, learned, noise_learned, penalty)
+        self._structure = structure
+        self._fixed_noise = noise
+        sums = forest.statistics
+        assert sums.sum_xx is not None
+        self._unit = np.sqrt(np.einsum("njj->j", sums.sum_xx) / forest.n_rows)
+        self._unit[self._unit == 0.0] = 1.0
+        d = len(self._unit)
+        rows, values, residual = sums.as_rows(np.zeros(d))
+        q, r = np.linalg.qr(rows / self._unit)
+        self._rows = np.concatenate([r, np.einsum("nij,ni->nj", q, values)[:, :, None]], axis=2)
+        self._residual = float(residual.sum())
+        self._given_mean = None if mean is None else mean * self._unit
+        self._factor = np.zeros_like(covariance)
+        self._factor[learned] = np.linalg.cholesky(self._inside(covariance[learned]))
+        for i in np.flatnonzero(~learned):
+            values, vectors = np.linalg.eigh(self._inside(covariance[i]))
+            self._factor[i] = vectors * np.sqrt(np.maximum(values, 0.0))
+        n = len(forest.parent)
+        self._collected, self._solved = np.empty((n, d, d + 1)), np.empty((n, d, 2 * d + 1))
+        self._means, self._covariances = np.empty((n, d)), np.empty((n, d, d))
+        self.mean = np.zeros(d)
+        self.mean_error = np.zeros(d)
+        if structure == "full":
+            self._begin_with_expectation_maximisation()
+
+    def _inside(self, covariance: Floats) -> Floats:
+        """A covariance in the units of the scaled contexts."""
+        return np.asarray(covariance * np.outer(self._unit, self._unit))
+
+    def _begin_with_expectation_maximisation(self) -> None:
+        spoken = self.learned & (self.forest.nodes_of_class > 0)
+        d = len(self._unit)
+        for _ in range(_FIRST_STEPS):
+            _, excess, _ = self._passes(self._factor, self._fixed_noise)
+            # A little of the identity stands for what few nodes cannot say.
+            moment = np.eye(d) + excess[spoken] / (self.forest.nodes_of_class[spoken, None, None] + 1.0)
+            L = self._factor[spoken]
+            self._factor[spoken] = np.linalg.cholesky(L @ moment @ L.transpose(0, 2, 1))
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    def start(self) -> Floats:
+        d = len(self._unit)
+        per_class = {"full": d * (d + 1) // 2, "diagonal": d, "scaled": 1}[self._structure]
+        zeros = np.zeros(per_class * int(self.learned.sum()))
+        return np.append(zeros, [math.log(self._fixed_noise)] * self.noise_learned)
+
+    def _steps(self, parameters: Floats) -> Floats:
+        """(learned, d, d) K by class."""
+        d, n = len(self._unit), int(self.learned.sum())
+        given = parameters[: len(parameters) - self.noise_learned].reshape(n, -1)
+        if self._structure == "scaled":
+            return np.asarray(np.exp(given)[:, :, None] * np.eye(d))
+        K = np.zeros((n, d, d))
+        if self._structure == "diagonal":
+            K[:, range(d), range(d)] = np.exp(given)
+        else:
+            K[:, *np.tril_indices(d)] = given
+            K[:, range(d), range(d)] = np.exp(K[:, range(d), range(d)])
+        return K
+
+    def _factors(self, parameters: Floats) -> tuple[Floats, Floats, float]:
+        """K of the learned classes, L of all, and the noise."""
+        K = self._steps(parameters)
+        factor = self._factor.copy()
+        factor[self.learned] = factor[self.learned] @ K
+        return K, factor, float(np.exp(parameters[-1])) if self.noise_learned else self._fixed_noise
+
+    def unpacked(self, parameters: Floats) -> tuple[Floats, float]:
+        _, factor, noise = self._factors(parameters)
+        root = factor / self._unit[:, None]
+        return root @ root.transpose(0, 2, 1), noise
+
+    def sizes(self, parameters: Floats) -> Floats:
+        covariance, _ = self.unpacked(parameters)
+        return np.asarray(np.einsum("njj->n", covariance) / len(self._unit))
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _passes(self, factor: Floats, noise: float) -> tuple[float, Floats, float]:
+        """The log evidence, the excess of the second moments by class, and the gradient by the log-noise."""
+        forest, d = self.forest, len(self._unit)
+        rows = self._rows / math.sqrt(noise)
+        factor = np.ascontiguousarray(factor)
+        top = np.empty((d, d + 1))
+        slots = (forest.parent, forest.class_, forest.leaf, rows, factor)
+        deviance = kernels.gather_vectors(*slots, self._collected, self._solved, top)
+        inside = self._given_mean
+        if inside is None:
+            inside, *_ = np.linalg.lstsq(top[:, :d], top[:, d], rcond=None)
+        deviance += float(np.square(top[:, d] - top[:, :d] @ inside).sum())
+        excess = np.empty_like(factor)
+        squares = kernels.spread_vectors(
+            *slots, np.ascontiguousarray(inside), self._solved, self._means, self._covariances, excess
+        )
+        self.mean = inside / self._unit
+        if self._given_mean is None:
+            spread = np.linalg.pinv(top[:, :d])
+            self.mean_error = np.sqrt(np.square(spread).sum(axis=1)) / self._unit
+        n, residual = forest.n_rows, self._residual / noise
+        value = -0.5 * (deviance + residual + n * math.log(2.0 * math.pi * noise))
+        return value, excess, 0.5 * (squares + residual - n)
+
+    def evidence(self, covariance: Floats, noise: float) -> tuple[float, Floats]:
+        """The log evidence with these covariances, and the excess by class; sets `mean`."""
+        factor = np.empty_like(self._factor)
+        for i, one in enumerate(self._inside(covariance)):
+            values, vectors = np.linalg.eigh(one)
+            factor[i] = vectors * np.sqrt(np.maximum(values, 0.0))
+        value, excess, _ = self._passes(factor, noise)
+        return value, excess
+
+    def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+        K, factor, noise = self._factors(parameters)
+        value, excess, by_noise = self._passes(factor, noise)
+        slope: Floats = np.linalg.solve(K.transpose(0, 2, 1), excess[self.learned]).astype(np.float64, copy=False)
+        L, first = factor[self.learned], self._factor[self.learned]
+        d = len(self._unit)
+        if self.penalty is not None:
+            sizes, vectors = np.linalg.eigh(L @ L.transpose(0, 2, 1))
+            off = (np.log(np.maximum(sizes, 1e-300)) - self.penalty.centre) / self.penalty.width
+            share = 1.0 / d if self._structure == "scaled" else 1.0  # a single number is penalised once
+            value -= 0.5 * share * float(np.square(off).sum())
+            pulled = vectors * (off / (self.penalty.width * sizes))[:, None, :] @ vectors.transpose(0, 2, 1)
+            slope = slope - 2.0 * share * first.transpose(0, 2, 1) @ pulled @ L
+        gradient = self._by_parameters(slope, K)
+        if self.noise_learned:
+            if self.penalty is not None:
+                off_noise = (parameters[-1] - self.penalty.centre_of_noise) / self.penalty.width
+                value -= 0.5 * off_noise**2
+                by_noise -= off_noise / self.penalty.width
+            gradient = np.append(gradient, by_noise)
+        return value, gradient
+
+    def _by_parameters(self, slope: Floats, K: Floats) -> Floats:
+        """The gradient by K as one by the parameters."""
+        d = len(self._unit)
+        on_diagonal = np.einsum("njj->nj", slope * K)
+        if self._structure == "scaled":
+            return np.asarray(on_diagonal.sum(axis=1))
+        if self._structure == "diagonal":
+            return np.asarray(on_diagonal.reshape(-1))
+        slope = slope.copy()
+        slope[:, range(d), range(d)] = on_diagonal
+        return np.asarray(slope[:, *np.tril_indices(d)].reshape(-1))
+
+    def scale_gradient(self, parameters: Floats, log_scale: Floats) -> Floats:
+        _, factor, noise = self._factors(parameters)
+        n = int(self.learned.sum())
+        factor[self.learned] *= np.exp(0.5 * log_scale[:n])[:, None, None]
+        if self.noise_learned:
+            noise *= math.exp(log_scale[n])
+        _, excess, by_noise = self._passes(factor, noise)
+        gradient = 0.5 * np.einsum("njj->n", excess[self.learned])
+        if self.penalty is not None:
+            L = factor[self.learned]
+            sizes = np.linalg.eigvalsh(L @ L.transpose(0, 2, 1))
+            off = (np.log(np.maximum(sizes, 1e-300)) - self.penalty.centre) / self.penalty.width**2
+            gradient -= off.mean(axis=1) if self._structure == "scaled" else off.sum(axis=1)
+            by_noise -= (math.log(noise) - self.penalty.centre_of_noise) / self.penalty.width**2
+        return np.append(gradient, [by_noise] * self.noise_learned)
