@@ -89,7 +89,7 @@ def test_fit_prints_the_table_and_writes_a_model_that_simulate_and_the_library_r
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[0] == "left out: 1 rows (null, NaN or infinite)"
+    assert lines[0] == "left out: 1 row (bad number)"
     assert [line.split()[0] for line in lines[2:7]] == ["mean", "variance", "variance", "variance", "noise"]
     assert lines[-2].endswith("converged")
     model = bough.GaussianModel.load(tmp_path / "m.bough")
@@ -101,7 +101,10 @@ def test_fit_prints_the_table_and_writes_a_model_that_simulate_and_the_library_r
     by_table = ["--tree", "products.csv", "--levels", "group,sku", "--action", "sku", "--reward", "sales"]
     again = run("fit", "log.csv", *by_table, "--skip-bad", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
-    assert again.stdout.splitlines()[:-1] == lines[:-1]
+    assert [line.split()[-2:] for line in again.stdout.splitlines()[3:-1]] == [
+        line.split()[-2:] for line in lines[3:-1]
+    ]
+    assert "variance at sku" in again.stdout
     assert bough.GaussianModel.load(tmp_path / "model.bough").tree.actions[0] == 1000
 
 
@@ -117,6 +120,11 @@ BAD_FITS = {
     "bad noise": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--noise", "x"], "--noise has 'x'"),
     "bad penalty": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--penalty", "-1"], "penalty is -1.0"),
     "no folder": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--out", "a/b"], "--out a/b cannot be written"),
+    "a table as it is": (
+        ["log.csv", "--tree", "products.csv", *COLUMNS],
+        "name its columns, coarsest first, with --levels",
+    ),
+    "no context": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--structure", "full"], "go with --context"),
 }
 
 
@@ -138,7 +146,19 @@ def test_a_model_with_contexts_is_not_for_the_command(tmp_path, capsys):
     assert cli.main(["simulate", "--model", str(tmp_path / "m")]) == 2
     assert "takes contexts of length 2" in capsys.readouterr().err
     assert cli.main(["simulate", "--model", str(tmp_path / "m"), "--branching", "2"]) == 2
-    assert "--model has the tree and the prior already" in capsys.readouterr().err
+    assert "leave out --branching" in capsys.readouterr().err
+    assert cli.main(["bound", "--model", str(tmp_path / "m"), "--noise-variance", "3"]) == 2
+    assert "leave out --noise-variance" in capsys.readouterr().err
+
+
+def test_contexts_with_an_intercept_and_several_logs(tmp_path):
+    write_log(tmp_path)
+    rest = ["--tree", "tree.txt", *COLUMNS, "--context", "sku", "--intercept", "--structure", "scaled", "--skip-bad"]
+    done = run("fit", "log.csv", "log.csv", *rest, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "left out: 2 rows" in done.stdout
+    assert "mean of intercept" in done.stdout
+    assert "mean of sku" in done.stdout
 
 
 BAD = {

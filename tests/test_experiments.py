@@ -9,32 +9,38 @@ import pytest
 from bough.experiments import claims, runner
 from bough.experiments.figures import draw
 from bough.experiments.report import markdown, write_report
-from bough.experiments.runner import CellResult, Settings, run_experiment
-from bough.experiments.sweeps import EXPERIMENTS, POLICIES, Cell, Experiment
+from bough.experiments.runner import CellResult, Outcome, Settings, run_experiment
+from bough.experiments.sweeps import EXPERIMENTS, POLICIES, Experiment, SyntheticCell
 from bough.plotting import save_figure
 
 TINY = Settings(rounds=12, runs=6, seed=1)
 RUNS = 400
 
 
-def made_up(cell: Cell, finals: dict[str, float], spread: float = 5.0, seed: int = 0) -> CellResult:
+def result(cell, final, mean=None, error=None) -> CellResult:
+    nothing = {name: np.zeros(len(values)) for name, values in final.items()}
+    return CellResult(cell, mean or {}, error or {}, final, nothing, nothing, n_actions=4, best=1.0)
+
+
+def made_up(cell, finals: dict[str, float], spread: float = 5.0, seed: int = 0) -> CellResult:
     """A cell whose final regrets have these means."""
     rng = np.random.default_rng(seed)
     final = {name: mean + spread * rng.normal(size=RUNS) for name, mean in finals.items()}
     mean = {name: np.linspace(0, values.mean(), 500) for name, values in final.items()}
     error = {name: np.full(500, values.std() / np.sqrt(RUNS)) for name, values in final.items()}
-    return CellResult(cell, mean, error, final)
+    return result(cell, final, mean, error)
 
 
 def branching(hier, flat=100.0, ts=110.0):
     return [
-        made_up(Cell("increasing", b, 2), {"HierTS": hier(b), "FlatTS": flat, "TS": ts}, seed=b) for b in range(2, 11)
+        made_up(SyntheticCell("increasing", b, 2), {"HierTS": hier(b), "FlatTS": flat, "TS": ts}, seed=b)
+        for b in range(2, 11)
     ]
 
 
 def heights(problem, ratio):
     return [
-        made_up(Cell(problem, 2, h), {"HierTS": 100.0 / ratio(h), "FlatTS": 100.0, "TS": 100.0}, seed=h)
+        made_up(SyntheticCell(problem, 2, h), {"HierTS": 100.0 / ratio(h), "FlatTS": 100.0, "TS": 100.0}, seed=h)
         for h in range(1, 8)
     ]
 
@@ -70,11 +76,13 @@ def test_growth_with_height_is_judged_by_the_data():
 
 def test_too_little_data_decides_nothing():
     nothing = [
-        made_up(Cell("constant", 2, h), {"HierTS": 0.0, "FlatTS": 1.0, "TS": 1.0}, spread=0.0) for h in (1, 2, 3)
+        made_up(SyntheticCell("constant", 2, h), {"HierTS": 0.0, "FlatTS": 1.0, "TS": 1.0}, spread=0.0)
+        for h in (1, 2, 3)
     ]
     assert claims.grows_linearly(nothing).verdict == "undecided"
     wild = [
-        made_up(Cell("constant", 2, h), {"HierTS": 100.0, "FlatTS": 100.0, "TS": 100.0 * h}, 4e3) for h in range(1, 8)
+        made_up(SyntheticCell("constant", 2, h), {"HierTS": 100.0, "FlatTS": 100.0, "TS": 100.0 * h}, 4e3)
+        for h in range(1, 8)
     ]
     assert claims.grows_linearly(wild).verdict == "undecided"
 
@@ -87,7 +95,7 @@ def test_close_baselines_are_judged_by_the_data():
 def test_the_bounds_are_judged_by_the_data():
     assert claims.below_the_bound(branching(lambda b: 50.0)).verdict == "held"
     assert claims.below_the_bound(branching(lambda b: 1e6)).verdict == "did not hold"
-    large = [made_up(Cell("increasing", 2, 7), {"HierTS": 50.0, "FlatTS": 50.0, "TS": 50.0})]
+    large = [made_up(SyntheticCell("increasing", 2, 7), {"HierTS": 50.0, "FlatTS": 50.0, "TS": 50.0})]
     assert claims.bound_says_something(large).verdict == "did not hold"
     assert "vacuous in 1 of 1" in claims.bound_says_something(large).measured
 
@@ -95,12 +103,12 @@ def test_the_bounds_are_judged_by_the_data():
 def test_the_standard_error_of_a_ratio_accounts_for_pairing():
     rng = np.random.default_rng(0)
     common = rng.normal(100.0, 20.0, 4000)
-    cell = Cell("constant", 2, 1)
-    paired = CellResult(cell, {}, {}, {"TS": 2 * common, "HierTS": common + rng.normal(0, 0.1, 4000)})
+    cell = SyntheticCell("constant", 2, 1)
+    paired = result(cell, {"TS": 2 * common, "HierTS": common + rng.normal(0, 0.1, 4000)})
     value, error = paired.ratio("TS", "HierTS")
     assert value == pytest.approx(2.0, rel=1e-3)
     assert error < 1e-3 * value
-    apart = CellResult(cell, {}, {}, {"TS": 2 * common, "HierTS": rng.permutation(common)})
+    apart = result(cell, {"TS": 2 * common, "HierTS": rng.permutation(common)})
     expected = 2 * np.sqrt(2) * 0.2 / np.sqrt(4000)  # independent: both relative errors add up
     assert apart.ratio("TS", "HierTS")[1] == pytest.approx(expected, rel=0.1)
 
@@ -117,7 +125,9 @@ def test_the_experiments_are_those_of_the_paper():
 
 @pytest.fixture
 def small():
-    return Experiment("policies", "two small cells", "nowhere", (Cell("constant", 2, 1), Cell("increasing", 2, 2)))
+    return Experiment(
+        "policies", "two small cells", "nowhere", (SyntheticCell("constant", 2, 1), SyntheticCell("increasing", 2, 2))
+    )
 
 
 def test_a_finished_cell_is_not_run_again_with_the_same_settings(tmp_path, small, monkeypatch):
@@ -168,9 +178,10 @@ def test_a_damaged_result_is_named_and_left_alone(tmp_path, small):
 
 
 def test_tables_settings_figures_and_report_are_written(tmp_path):
-    results = {}
+    results, outcomes = {}, {}
     for name, experiment in EXPERIMENTS.items():
         results[name] = run_experiment(experiment, Settings(rounds=5, runs=3), tmp_path)
+        outcomes[name] = Outcome(experiment, Settings(5, 3), results[name])
         runner.write_csv(experiment, results[name], tmp_path / f"{name}.csv")
         runner.write_settings(experiment, Settings(5, 3), tmp_path / f"{name}.json")
         pictures = save_figure(draw(experiment, results[name]), tmp_path / name)
@@ -182,10 +193,11 @@ def test_tables_settings_figures_and_report_are_written(tmp_path):
         settings = json.loads((tmp_path / f"{name}.json").read_text())
         assert (settings["runs"], settings["rounds"], settings["seed"]) == (3, 5, 0)
         assert {"bough", "numpy", "numba", "python"} <= settings["versions"].keys()
-    write_report(results, Settings(5, 3), tmp_path)
+    write_report(outcomes, {"classes": "no features here"}, tmp_path)
     text = (tmp_path / "report.md").read_text()
     assert text.count("![") == len(EXPERIMENTS)
-    assert "figure 4" in text
+    assert "no features here" in text
+    assert "`bough reproduce catalogue`" in text
     page = (tmp_path / "report.html").read_text()
     assert page.count("data:image/png;base64,") == len(EXPERIMENTS)
     assert page.count("<table>") == 1 + 2 * len(EXPERIMENTS)
@@ -195,5 +207,5 @@ def test_tables_settings_figures_and_report_are_written(tmp_path):
 
 
 def test_a_report_of_some_experiments_says_which_were_not_run():
-    results = {"branching": branching(lambda b: 50.0)}
-    assert "`bough reproduce height-constant`" in markdown(results, Settings())
+    outcome = Outcome(EXPERIMENTS["branching"], Settings(), branching(lambda b: 50.0))
+    assert "`bough reproduce height-constant`" in markdown({"branching": outcome}, {})

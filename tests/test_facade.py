@@ -29,12 +29,15 @@ def test_the_public_names_are_these():
         "Policy",
         "Posterior",
         "PriorFit",
+        "Problem",
         "Propensity",
+        "Residuals",
         "Simulation",
         "Statistics",
         "TS",
         "Tree",
         "UnknownNameError",
+        "World",
         "by_depth",
         "by_height",
         "by_node",
@@ -55,7 +58,11 @@ def test_every_public_name_has_a_docstring(name):
 
 
 @pytest.mark.parametrize(
-    "name", sorted(set(bough.__all__) - {"BestActions", "Conditional", "Estimate", "Propensity", "problems", "theory"})
+    "name",
+    sorted(
+        set(bough.__all__)
+        - {"BestActions", "Conditional", "Estimate", "Problem", "Propensity", "Residuals", "problems", "theory"}
+    ),
 )
 def test_every_public_name_has_an_example(name):
     assert ">>>" in getattr(bough, name).__doc__

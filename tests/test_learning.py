@@ -1,6 +1,8 @@
 """Priors learned from logs: gradients, evidence, references that nobody here computed, recovery and rescue."""
 
+import copy
 import csv
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 import bough
 from bough.inference.dense import DensePosterior
 from bough.learning.classes import NodeClasses
-from bough.learning.fit import Wishes, _learned_classes, _objective
+from bough.learning.fit import Wishes, _groups, _objective
 from bough.learning.forest import Forest
 
 from cases import SHAPES, parents  # isort: skip
@@ -50,8 +52,9 @@ def forests(draw, most_trees=3):
 def made(trees, rows, by, wishes):
     classes = NodeClasses.of(by, trees)
     forest = Forest.planted(trees, [bough.Statistics.from_rows(*one) for one in rows], classes)
-    learned = _learned_classes(trees, classes, wishes) & (forest.nodes_of_class > 0)
-    return classes, _objective(forest, learned, wishes, forest.reward_variance())
+    learned = (_groups(trees, classes, wishes) >= 0) & (forest.nodes_of_class > 0)
+    group = np.where(learned, np.cumsum(learned) - 1, -1)
+    return classes, _objective(forest, group, wishes, forest.reward_variance())
 
 
 @settings(max_examples=150, deadline=None)
@@ -183,7 +186,7 @@ def contextual_log(rng, structure):
     shapes = {
         "full": (root @ root.T, np.diag([0.5, 1.0, 2.0]) + 0.3),
         "diagonal": (np.diag([4.0, 1.0, 0.25]), np.diag([0.5, 1.0, 2.0])),
-        "scaled": (2.0 * np.eye(d), 0.5 * np.eye(d)),
+        "scaled": (2.0 * np.eye(d), 0.5 * np.eye(d)),  # contexts of one size: the diagonal is the identity
     }[structure]
     model = bough.GaussianModel(tree, [1.0, -1.0, 0.0], bough.by_depth([0.0, *shapes]), 0.5)
     n = 4_000
@@ -218,23 +221,22 @@ def test_a_context_of_ones_is_no_context():
         vector = bough.fit_prior(
             tree, bough.Statistics.from_rows(names, rewards, np.ones((200, 1))), structure=structure
         )
-        assert vector.log_evidence == pytest.approx(number.log_evidence, abs=1e-7)
+        assert vector.log_evidence == pytest.approx(number.log_evidence, abs=1e-6)
         for label, value in number.covariances.items():
             assert vector.covariances[label][0, 0] == pytest.approx(value, rel=1e-4, abs=1e-9)
 
 
-@pytest.mark.parametrize("dim", [None, 2])
-def test_units_decide_nothing(dim):
+@pytest.mark.parametrize(("dim", "structure"), [(None, "full"), (2, "full"), (2, "diagonal"), (2, "scaled")])
+def test_units_decide_nothing(dim, structure):
     rng = np.random.default_rng(4)
     tree = bough.Tree.balanced(6, 2)
     names, rewards, contexts = rng.choice(tree.leaves, 300), rng.normal(1.0, 2.0, 300), None
     unit = np.ones(1)
     if dim is not None:
         contexts, unit = rng.normal(size=(300, dim)), np.array([1e3, 1e-2])
-    one = bough.fit_prior(tree, bough.Statistics.from_rows(names, rewards, contexts))
-    other = bough.fit_prior(
-        tree, bough.Statistics.from_rows(names, 100.0 * rewards, None if contexts is None else contexts * unit)
-    )
+    scaled = None if contexts is None else contexts * unit
+    one = bough.fit_prior(tree, bough.Statistics.from_rows(names, rewards, contexts), structure=structure)
+    other = bough.fit_prior(tree, bough.Statistics.from_rows(names, 100.0 * rewards, scaled), structure=structure)
     for label in ("depth 1", "depth 2"):
         expected = np.asarray(one.covariances[label]) * 1e4 / np.outer(unit, unit).squeeze()
         np.testing.assert_allclose(other.covariances[label], expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
@@ -261,6 +263,10 @@ def test_classes_by_name_are_the_classes_by_depth():
     assert other.log_evidence == pytest.approx(one.log_evidence, abs=1e-9)
     assert list(other.covariances) == ["top", "middle", "leaf"]
     np.testing.assert_allclose(other.model.marginal_covariance, one.model.marginal_covariance, rtol=1e-6)
+    with pytest.raises(ValueError, match="by has '7', which is no node"):
+        bough.fit_prior(tree, log, by=by_name | {"7": "middle"})
+    with pytest.raises(ValueError, match="a class is called 'noise'"):
+        bough.fit_prior(tree, log, by=by_name | {"": "noise"})
     del by_name["3"]
     with pytest.raises(ValueError, match="by leaves out 1 of 37 nodes, '3' among them"):
         bough.fit_prior(tree, log, by=by_name)
@@ -327,6 +333,17 @@ def test_what_cannot_be_fitted_says_why(change, message):
         bough.fit_prior(call.pop("tree"), call.pop("data"), **call)
 
 
+def test_a_mean_that_the_contexts_cannot_tell_is_not_known():
+    rng = np.random.default_rng(0)
+    tree = bough.Tree.balanced(5, 1)
+    x = rng.normal(size=(200, 1))
+    twice = bough.Statistics.from_rows(rng.choice(tree.leaves, 200), rng.normal(size=200), np.hstack([x, x, 0 * x]))
+    fit = bough.fit_prior(tree, twice, structure="diagonal")
+    assert np.isinf(fit.estimates["mean"].high).all()
+    assert fit.summary(features=["price", "copy", "void"]).count("not known") == 3
+    assert "mean of copy" in fit.summary(features=["price", "copy", "void"])
+
+
 def test_plain_likelihood_refuses_a_level_without_data():
     tree = bough.Tree.from_paths(["a/b", "a/c", "d"])
     log = bough.Statistics.from_rows(["d", "d"], [1.0, 2.0])
@@ -359,6 +376,17 @@ def test_fits_to_items_are_numpys_covariances():
         np.testing.assert_allclose(model.classes.table[tree.index(name)], np.cov(rows.T, ddof=0), atol=1e-12)
 
 
+def test_items_far_apart_and_close_together_keep_their_covariances():
+    rng = np.random.default_rng(2)
+    tree = bough.Tree.from_nested({"a": ["x", "y"], "b": ["z", "w"]})
+    labels = np.repeat(["x", "y", "z", "w"], 50)
+    features = rng.normal(0.0, 1e-4, (200, 3)) + 1e5 * np.repeat(np.arange(4), 50)[:, None]
+    model = bough.prior_from_features(tree, features, labels)
+    for name in ("x", "w"):
+        expected = np.cov(features[labels == name].T, ddof=0)
+        np.testing.assert_allclose(model.classes.table[tree.index(name)], expected, rtol=1e-3, atol=1e-12)
+
+
 def test_fits_to_means_are_the_spread_of_the_means():
     tree, labels, features, truth = labelled_features(np.random.default_rng(1))
     model = bough.prior_from_features(tree, features, labels, spread="means", penalty=None)
@@ -377,6 +405,7 @@ def test_fits_to_means_are_the_spread_of_the_means():
     [
         (dict(spread="wide"), "spread is 'wide'"),
         (dict(features=[1.0, 2.0]), "shape"),
+        (dict(features=[[1.0, np.nan]] * 4), "features in row 0 are"),
         (dict(action=["left"] * 3), "action has length 3 and features 4"),
         (dict(action=["left", "left", "left", "right"]), "'right' has 1 rows"),
         (dict(spread="means", features=[[1.0, 1.0]] * 4), "constant, or combinations"),
@@ -457,6 +486,95 @@ def test_a_batch_refits_as_single_updates_do_and_a_policy_goes_on_where_it_stopp
         bough.HierTS.resume(batch.posterior, refit=True)
     with pytest.raises(ValueError, match="refit is 'often'"):
         bough.HierTS(model, refit="often")
+
+
+@pytest.mark.parametrize("level", [7.7, 0.1, 0.001, 1 / 3, 1e9 + 0.1])
+def test_constant_rewards_are_learned_from_without_trouble(level):
+    """The squares of such rewards do not add up exactly, but what is left is rounding and not variance."""
+    agent = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2)), refit=True, seed=0)
+    for _ in range(45):
+        agent.update(agent.decide(), level)
+    assert agent.posterior.model.noise_variance == 1.0
+    assert agent.posterior.n_observations == 45
+
+
+def test_rewards_that_depend_on_the_action_alone_leave_some_noise():
+    tree = bough.Tree.balanced(3, 2)
+    log = bough.Statistics.from_rows(np.repeat(tree.leaves, 5), np.repeat(np.arange(9.0), 5))
+    fit = bough.fit_prior(tree, log)
+    assert fit.noise_variance == pytest.approx(1e-8 * np.var(np.arange(9.0)))
+    assert not fit.converged  # the likelihood has no maximum
+
+
+def test_rewards_whose_variance_is_lost_in_their_size_are_refused():
+    rng = np.random.default_rng(0)
+    log = bough.Statistics.from_rows(rng.integers(4, 13, 300), 1e9 + rng.normal(size=300))
+    with pytest.raises(ValueError, match="take off what they have in common"):
+        bough.fit_prior(bough.Tree.balanced(3, 2), log)
+
+
+def test_rows_of_a_small_weight_are_still_many_rows():
+    """64 rows of weight 1/64 have a total weight of 1, and yet a spread."""
+    rng = np.random.default_rng(0)
+    tree = bough.Tree.balanced(30, 1)
+    names, rewards = np.repeat(tree.leaves, 64), rng.normal(size=30 * 64)
+    log = bough.Statistics.from_rows(names, rewards, weight=np.full(len(names), 1 / 64))
+    assert bough.fit_prior(tree, log).noise_variance == pytest.approx(1.0, rel=0.15)
+    one = bough.Statistics.from_rows(tree.leaves, rng.normal(1e5, 1.0, 30))
+    assert one.averages_and_spreads()[1].max() == 0.0
+
+
+def test_covariances_of_every_node_keep_their_proportions_and_singular_ones_are_learned_too():
+    rng = np.random.default_rng(4)
+    tree = bough.Tree.balanced(6, 2)
+    variances = np.where(tree.depth == 2, 0.01, 1.0) * rng.uniform(1.0, 2.0, tree.n_nodes)
+    agent = bough.HierTS(bough.GaussianModel(tree, 0.0, bough.by_node(variances)), refit=True)
+    truth = bough.GaussianModel(tree, 0.0, bough.by_depth([1.0, 1.0, 4.0])).draw(rng)
+    names = rng.choice(tree.leaves, 320)
+    agent.update(names, truth[names] + rng.normal(size=320))
+    learned = agent.posterior.model.classes.table
+    factor = learned / variances
+    for depth in (1, 2):
+        assert np.ptp(factor[tree.depth == depth]) < 1e-9 * factor[tree.depth == depth].max()
+    assert factor[-1] > 20.0
+    flat = np.outer([1.0, 2.0], [1.0, 2.0])
+    contextual = bough.HierTS(bough.GaussianModel(tree, [0.0, 0.0], bough.by_depth([flat] * 3)), refit=True)
+    contextual.update(names, rng.normal(size=320) * 5.0, rng.normal(size=(320, 2)))
+    table = contextual.posterior.model.classes.table
+    np.testing.assert_allclose(table[1] / table[1][0, 0], flat, atol=1e-9)
+    nothing = bough.HierTS(bough.GaussianModel(tree, [0.0, 0.0], 0.0), refit=True)
+    nothing.update(names, rng.normal(size=320) * 5.0, rng.normal(size=(320, 2)))
+    assert nothing.posterior.model.noise_variance == pytest.approx(25.0, rel=0.3)
+
+
+def test_threads_lose_no_observation_of_a_policy_that_refits():
+    agent = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2)), refit=True)
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(300):
+            agent.update(int(rng.integers(4, 13)), rng.normal())
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert agent.posterior.n_observations == 1_200
+    assert agent.statistics.n_rows == 1_200
+    assert copy.deepcopy(agent).statistics.n_rows == 1_200
+
+
+def test_what_goes_past_a_policy_that_refits_is_refused():
+    rng = np.random.default_rng(5)
+    agent = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2)), refit=True)
+    log = bough.Statistics.from_rows(rng.integers(4, 13, 40), rng.normal(size=40))
+    agent.absorb(log)
+    assert agent.posterior.n_observations == agent.statistics.n_rows == 40
+    agent.posterior.absorb(log)
+    with pytest.raises(ValueError, match="the posterior has 80 observations and the policy 40"):
+        agent.absorb(log)
+    assert agent.statistics.n_rows == 40
 
 
 def test_rewards_that_do_not_vary_teach_no_variance():

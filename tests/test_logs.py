@@ -120,9 +120,44 @@ def test_names_that_look_like_numbers_stay_text_in_a_csv_file(tmp_path):
 
 
 def test_a_broken_file_is_a_clear_error(tmp_path):
-    (tmp_path / "log.csv").write_text("product,sales\n" + "green,1.0\n" * 30_000 + "green,much\n")
-    with pytest.raises(ValueError, match=r"log\.csv cannot be read: .*much"):
+    (tmp_path / "log.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(ValueError, match=r"log\.parquet cannot be read: "):
+        bough.summarise(tmp_path / "log.parquet", TREE, "product", "sales")
+
+
+@pytest.mark.parametrize("n", [3, 30_000])
+def test_a_cell_that_is_no_number_is_a_bad_row_and_not_a_bad_file(n, tmp_path):
+    (tmp_path / "log.csv").write_text("product,sales\ngreen,N/A\n" + "green,1.0\n" * n + "green,much\n")
+    with pytest.raises(ValueError, match=f"2 of {n + 2} rows cannot be used"):
         bough.summarise(tmp_path / "log.csv", TREE, "product", "sales")
+    assert bough.summarise(tmp_path / "log.csv", TREE, "product", "sales", bad="skip").n_rows == n
+    (tmp_path / "log.csv").write_text("product,sales\n")
+    assert bough.summarise(tmp_path / "log.csv", TREE, "product", "sales").n_rows == 0
+
+
+def test_a_folder_of_csv_files(tmp_path):
+    for part in range(2):
+        (tmp_path / f"{part}.csv").write_text("product,sales\ngreen,1.0\n")
+    assert bough.summarise(tmp_path, TREE, "product", "sales").n_rows == 2
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_an_intercept_is_a_feature_that_is_always_one(make):
+    log = rows()
+    found = bough.summarise(make(log), TREE, "product", "sales", ["price"], intercept=True)
+    assert_same(found, expected(log | {"one": np.ones(2_000)}, ["one", "price"]))
+
+
+def test_shards_add_up_with_sum():
+    one = bough.Statistics.from_rows(["green"], [1.0])
+    assert sum([one, one, one]).n_rows == 3
+
+
+def test_one_unknown_action_among_many_is_found_quickly():
+    """Looking names up one by one, each in time proportional to all, would take minutes here."""
+    tree = bough.Tree.from_nested([f"p{i}" for i in range(200_000)])
+    log = polars_frame({"product": [*tree.actions, "q"], "sales": np.zeros(200_001)})
+    assert bough.summarise(log, tree, "product", "sales", bad="skip").skipped == {"unknown action": 1}
 
 
 def has_java() -> str | None:
@@ -165,14 +200,14 @@ def test_rows_that_cannot_be_used_are_counted_and_shown(make):
         bough.summarise(make(log), TREE, **columns)
     text = str(caught.value)
     assert "3 with a null, NaN or infinite value" in text
-    assert "3 of 3 unknown actions" in text
+    assert "3 with one of 3 unknown actions" in text
     assert "'grene'" in text
     assert "'black'" in text  # a row is shown as it is
     kept = bough.summarise(make(log), TREE, **columns, bad="skip")
-    assert kept.skipped == {"null, NaN or infinite": 3, "unknown action": 3}
+    assert kept.skipped == {"bad number": 3, "unknown action": 3}
     assert "skipped" in repr(kept)
     assert_same(kept, bough.Statistics.from_rows(["green", "black"], [1.0, 2.0], [[1.0], [1.0]]))
-    assert (kept + kept).skipped == {"null, NaN or infinite": 6, "unknown action": 6}
+    assert (kept + kept).skipped == {"bad number": 6, "unknown action": 6}
 
 
 def test_integers_that_pandas_made_floats_are_found():
@@ -203,6 +238,9 @@ def test_a_negative_weight_cannot_be_used():
         (rows(5), dict(reward="product"), "cast it to numbers"),
         (rows(5), dict(context="price"), "give a list"),
         (rows(5), dict(context=[]), "context is empty"),
+        (rows(5), dict(context=["price", "new", "price"]), "context has 'price' twice"),
+        (rows(5), dict(intercept=True), "intercept goes with context"),
+        (rows(5), dict(reward=["sales"]), "reward is"),
         (rows(5), dict(bad="ignore"), "bad is 'ignore'"),
         (rows(5) | {"sales": [1e300] * 5}, {}, "too large"),
     ],

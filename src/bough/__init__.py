@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bough.simulation import Simulation, simulate
     from bough.statistics import Statistics
     from bough.tree import Tree
+    from bough.worlds import Problem, Residuals, World
 
 _HOME = {
     "BayesUCB": "bough.policies",
@@ -36,12 +37,15 @@ _HOME = {
     "Policy": "bough.policies",
     "Posterior": "bough.posterior",
     "PriorFit": "bough.learning.report",
+    "Problem": "bough.worlds",
     "Propensity": "bough.policies",
+    "Residuals": "bough.worlds",
     "Simulation": "bough.simulation",
     "Statistics": "bough.statistics",
     "TS": "bough.policies",
     "Tree": "bough.tree",
     "UnknownNameError": "bough.names",
+    "World": "bough.worlds",
     "by_depth": "bough.covariance",
     "by_height": "bough.covariance",
     "by_node": "bough.covariance",
@@ -66,11 +70,14 @@ __all__ = [
     "Policy",
     "Posterior",
     "PriorFit",
+    "Problem",
     "Propensity",
+    "Residuals",
     "Simulation",
     "Statistics",
     "Tree",
     "UnknownNameError",
+    "World",
     "by_depth",
     "by_height",
     "by_node",

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import bough
 
 _ALL_POLICIES = ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy")
-_EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies")
+_EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies", "classes", "catalogue")
+_FEATURES = Path("cifar100.npz")  # where `bough data cifar100` writes and `bough reproduce classes` looks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _one_line(error: Exception) -> str:
     if isinstance(error, (OverflowError, MemoryError)):
         return f"the numbers given are too large to compute with ({error}); give smaller ones"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     return " ".join(str(text).split())
 
@@ -49,7 +52,8 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser, which is also what the reference in the docs is made from."""
     parser = argparse.ArgumentParser(
         prog="bough",
-        description="Exact hierarchical bandits on trees: the paper's experiments, simulations and bounds.",
+        description="Exact hierarchical bandits on trees: priors from logs, simulations, the paper's experiments and "
+        "bounds.",
     )
     parser.add_argument("--version", action="version", version=f"bough {bough.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -70,9 +74,23 @@ def _add_reproduce(commands: Any) -> None:
     command.add_argument(
         "experiments", nargs="*", metavar="EXPERIMENT", help=f"which ones (default: all): {', '.join(_EXPERIMENTS)}"
     )
-    _add_run_options(command, rounds=500, runs=100)
+    _add_run_options(command, rounds=None, runs=None)
     command.add_argument(
         "--out", type=Path, default=Path("reproduction"), metavar="DIR", help="folder (default: reproduction)"
+    )
+    classes = command.add_argument_group("classes")
+    classes.add_argument(
+        "--features", type=Path, default=None, metavar="FILE",
+        help=f"features of images, as bough data makes them (default: {_FEATURES}, if it is there)",
+    )  # fmt: skip
+    classes.add_argument(
+        "--reduce", choices=("pca", "mean", "stride"), default="pca", help="to d = 10 (default: %(default)s)"
+    )
+    classes.add_argument(
+        "--scale", choices=("unit", "raw"), default="unit", help="mean norm 1, or as they are (default: %(default)s)"
+    )
+    classes.add_argument(
+        "--tree", type=Path, metavar="FILE", help="a deeper tree as well: a text file with one path a class"
     )
     command.set_defaults(run=_reproduce)
 
@@ -122,19 +140,15 @@ def _add_fit(commands: Any) -> None:
         "uncertainty, and write the model to a file that simulate, bound and the library read.",
     )
     command.add_argument(
-        "log", metavar="LOG", help="a Parquet or CSV file, a folder of Parquet files, or a quoted glob"
+        "log", nargs="+", metavar="LOG", help="Parquet or CSV files, folders of them, or quoted globs; added up"
     )
     _add_tree_option(command)
-    command.add_argument(
-        "--levels",
-        metavar="COL,COL,...",
-        help="where --tree is a Parquet or CSV table with one row an action: its columns, coarsest first",
-    )
     command.add_argument(
         "--action", required=True, metavar="COL", help="the log's column of actions, named as in the tree"
     )
     command.add_argument("--reward", required=True, metavar="COL", help="and that of rewards")
     command.add_argument("--context", metavar="COL,COL,...", help="columns of the context, for a contextual model")
+    command.add_argument("--intercept", action="store_true", help="put a feature that is always 1 before them")
     command.add_argument("--weight", metavar="COL", help="a column that says how many rows a row stands for")
     command.add_argument(
         "--by", choices=("depth", "height"), default="depth", help="nodes that share a variance (default: %(default)s)"
@@ -144,8 +158,8 @@ def _add_fit(commands: Any) -> None:
         "--root", default=None, metavar="V", help="variance of the root, which is not learned (default: 0)"
     )
     command.add_argument(
-        "--structure", choices=("full", "diagonal", "scaled"), default="full",
-        help="of covariances, with contexts (default: %(default)s)",
+        "--structure", choices=("full", "diagonal", "scaled"), default=None,
+        help="of covariances, with --context (default: full)",
     )  # fmt: skip
     command.add_argument(
         "--penalty", default="2", metavar="W",
@@ -160,15 +174,23 @@ def _add_fit(commands: Any) -> None:
 
 def _add_tree_option(group: Any) -> None:
     group.add_argument(
-        "--tree", type=Path, metavar="FILE", help="a text file with one path an action, such as home/kitchen/kettle"
-    )
+        "--tree", type=Path, metavar="FILE",
+        help="a text file with one path an action, such as home/kitchen/kettle, or a table, with --levels",
+    )  # fmt: skip
+    group.add_argument(
+        "--levels", metavar="COL,COL,...",
+        help="where --tree is a Parquet or CSV table with one row an action: its columns, coarsest first",
+    )  # fmt: skip
 
 
-def _add_run_options(command: argparse.ArgumentParser, rounds: int, runs: int) -> None:
+def _add_run_options(command: argparse.ArgumentParser, rounds: int | None, runs: int | None) -> None:
+    own = "the experiment's own"
     command.add_argument(
-        "--runs", type=int, default=runs, metavar="N", help="runs a cell, at least 2 (default: %(default)s)"
+        "--runs", type=int, default=runs, metavar="N", help=f"runs a cell, at least 2 (default: {runs or own})"
     )
-    command.add_argument("--rounds", type=int, default=rounds, metavar="N", help="rounds a run (default: %(default)s)")
+    command.add_argument(
+        "--rounds", type=int, default=rounds, metavar="N", help=f"rounds a run (default: {rounds or own})"
+    )
     command.add_argument(
         "--seed", type=int, default=0, metavar="S", help="one seed, the same numbers (default: %(default)s)"
     )
@@ -189,14 +211,12 @@ def _add_model_options(command: argparse.ArgumentParser) -> None:
     shape.add_argument("--model", type=Path, metavar="FILE", help="or a model that fit, or GaussianModel.save, wrote")
     prior = command.add_argument_group("the model")
     prior.add_argument(
-        "--problem", choices=("constant", "increasing"), default="increasing",
-        help="every variance 1, or 2 to the power of a node's height (default: %(default)s)",
+        "--problem", choices=("constant", "increasing"), default=None,
+        help="every variance 1, or 2 to the power of a node's height (default: increasing)",
     )  # fmt: skip
     prior.add_argument("--by-depth", metavar="V,V,...", help="variances by depth instead, root first")
-    prior.add_argument("--mean", type=float, default=0.0, metavar="M", help="prior mean (default: %(default)s)")
-    prior.add_argument(
-        "--noise-variance", type=float, default=1.0, metavar="V", help="of a reward (default: %(default)s)"
-    )
+    prior.add_argument("--mean", type=float, default=None, metavar="M", help="prior mean (default: 0)")
+    prior.add_argument("--noise-variance", type=float, default=None, metavar="V", help="of a reward (default: 1)")
 
 
 # -- what the commands do --------------------------------------------------------------------------
@@ -208,42 +228,64 @@ def _reproduce(given: argparse.Namespace) -> None:
         raise ValueError(f"unknown experiment {unknown[0]!r}; there are {', '.join(_EXPERIMENTS)}")
     _check_counts(given)
     _make_folder(given.out / "cells")
-    runner, sweeps, figures, report, plotting = (
+    runner, figures, report, plotting = (
         import_module(f"bough.{name}")
-        for name in (
-            "experiments.runner",
-            "experiments.sweeps",
-            "experiments.figures",
-            "experiments.report",
-            "plotting",
-        )
+        for name in ("experiments.runner", "experiments.figures", "experiments.report", "plotting")
     )
     plotting.matplotlib.use("Agg")
-    settings = runner.Settings(given.rounds, given.runs, given.seed)
-    names = given.experiments or _EXPERIMENTS
-    total = sum(len(sweeps.EXPERIMENTS[name].cells) for name in names) * given.runs
-    results = {}
+    experiments, absent = _available(given)
+    wanted = [name for name in given.experiments or _EXPERIMENTS if name in experiments]
+    settings = {
+        name: runner.Settings(given.rounds or one.rounds, given.runs or one.runs, given.seed)
+        for name, one in experiments.items()
+    }
+    total = sum(len(experiments[name].cells) * settings[name].runs for name in wanted)
+    outcomes = {}
     with _progress("reproduce", total) as advance:
-        for name in names:
-            experiment = sweeps.EXPERIMENTS[name]
+        for name in wanted:
+            experiment, chosen = experiments[name], settings[name]
 
-            def started(_: Any, kept: bool) -> None:
+            def started(_: Any, kept: bool, runs: int = chosen.runs) -> None:
                 if kept:
-                    advance(given.runs)
+                    advance(runs)
 
-            results[name] = runner.run_experiment(experiment, settings, given.out, given.jobs, started, advance)
-            runner.write_csv(experiment, results[name], given.out / f"{name}.csv")
-            runner.write_settings(experiment, settings, given.out / f"{name}.json")
-            plotting.save_figure(figures.draw(experiment, results[name]), given.out / name)
-    for name in _EXPERIMENTS:  # what an earlier command has left with these settings belongs in the report as well
-        kept = None if name in results else runner.kept_results(sweeps.EXPERIMENTS[name], settings, given.out)
+            results = runner.run_experiment(experiment, chosen, given.out, given.jobs, started, advance)
+            outcomes[name] = runner.Outcome(experiment, chosen, results)
+            runner.write_csv(experiment, results, given.out / f"{name}.csv")
+            runner.write_settings(experiment, chosen, given.out / f"{name}.json")
+    for name, experiment in experiments.items():  # what an earlier command has left belongs in the report as well
+        kept = None if name in outcomes else runner.kept_results(experiment, settings[name], given.out)
         if kept:
-            results[name] = kept
-            plotting.save_figure(figures.draw(sweeps.EXPERIMENTS[name], kept), given.out / name)
-    report.write_report(results, settings, given.out)
-    for claim in import_module("bough.experiments.claims").judge(results):
+            outcomes[name] = runner.Outcome(experiment, settings[name], kept)
+    for name, outcome in outcomes.items():
+        plotting.save_figure(figures.draw(outcome.experiment, outcome.results), given.out / name)
+    report.write_report(outcomes, absent, given.out)
+    judged = {name: outcome.results for name, outcome in outcomes.items()}
+    for claim in import_module("bough.experiments.claims").judge(judged):
         print(f"{claim.verdict:<13} {claim.claim} ({claim.measured})")
+    for name, how in absent.items():
+        print(f"{'not run':<13} {name}: {how}")
     print(f"\nreport: {given.out / 'report.html'}")
+
+
+def _available(given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
+    """The experiments that can be run here, and how to get the data of the others; an error if one was asked for."""
+    found: dict[str, Any] = dict(import_module("bough.experiments.sweeps").EXPERIMENTS)
+    absent = {}
+    classes, catalogue = (import_module(f"bough.experiments.{name}") for name in ("classes", "catalogue"))
+    features = given.features or _FEATURES
+    if features.exists() or given.features is not None:
+        found["classes"] = classes.experiment(features, given.reduce, given.scale, given.tree)
+    else:
+        absent["classes"] = "the features of the images are not here; make them with bough data cifar100"
+    try:
+        found["catalogue"] = catalogue.experiment()
+    except ValueError as error:
+        absent["catalogue"] = str(error)
+    missing = next((name for name in given.experiments if name in absent), None)
+    if missing is not None:
+        raise ValueError(f"{missing}: {absent[missing]}")
+    return found, absent
 
 
 def _make_folder(path: Path) -> None:
@@ -313,25 +355,31 @@ def _fit(given: argparse.Namespace) -> None:
     _check_target(given.out, "--out")
     if given.tree is None:
         raise ValueError("no tree was given; give --tree FILE, one path an action, or a table with --levels")
-    if given.levels is None:
-        tree = _read_tree(given.tree)
-    else:
-        tree = import_module("bough.logs").tree_of_table(given.tree, _listed(given.levels, "--levels"))
+    if given.context is None and (given.structure is not None or given.intercept):
+        raise ValueError("--structure and --intercept go with --context; name its columns, or leave them out")
+    penalty = None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty", ' or "none"')
+    noise = given.noise if given.noise == "learn" else _number(given.noise, "--noise", ' or "learn"')
+    root = None if given.root is None else _number(given.root, "--root")
+    tree = _read_tree(given.tree, given.levels)
     context = None if given.context is None else _listed(given.context, "--context")
     bad: Literal["error", "skip"] = "skip" if given.skip_bad else "error"
-    statistics = bough.summarise(given.log, tree, given.action, given.reward, context, given.weight, bad=bad)
+    first, *others = (
+        bough.summarise(
+            log, tree, given.action, given.reward, context, given.weight, intercept=given.intercept, bad=bad
+        )
+        for log in given.log
+    )
+    statistics = sum(others, start=first)
     fit = bough.fit_prior(
-        tree,
-        statistics,
-        given.by,
-        given.noise if given.noise == "learn" else _number(given.noise, "--noise"),
-        root=None if given.root is None else _number(given.root, "--root"),
-        structure=given.structure,
-        penalty=None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty"),
+        tree, statistics, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty
     )
     for why, n in statistics.skipped.items():
-        print(f"left out: {n:,} rows ({why})")
-    print(fit.summary())
+        print(f"left out: {n:,} row{'s' if n != 1 else ''} ({why})")
+    levels = (
+        dict(zip((f"depth {i}" for i in range(1, 99)), given.levels.split(","), strict=False)) if given.levels else {}
+    )
+    features = None if context is None else [*(["intercept"] if given.intercept else []), *context]
+    print(fit.summary(levels, features))
     fit.model.save(given.out)
     print(f"model: {given.out}")
 
@@ -343,31 +391,35 @@ def _listed(text: str, option: str) -> list[str]:
     return names
 
 
-def _read_tree(path: Path) -> bough.Tree:
+def _read_tree(path: Path, levels: str | None) -> bough.Tree:
+    if levels is not None:
+        tree: bough.Tree = import_module("bough.logs").tree_of_table(path, _listed(levels, "--levels"))
+        return tree
+    if path.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq"):
+        raise ValueError(f"{path} is a table; name its columns, coarsest first, with --levels")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
-        raise ValueError(
-            f"{path} is not a text file; give one path an action, one a line, or, for a table, --levels"
-        ) from None
+        raise ValueError(f"{path} is not a text file; give one path an action, one a line") from None
     return bough.Tree.from_paths([line.strip() for line in lines if line.strip()])
 
 
 def _model(given: argparse.Namespace) -> bough.GaussianModel:
     if given.model is not None:
-        if any(option is not None for option in (given.tree, given.branching, given.height, given.by_depth)):
-            raise ValueError("--model has the tree and the prior already; leave out --tree, --branching, --by-depth")
+        options = ("tree", "levels", "branching", "height", "problem", "by_depth", "mean", "noise_variance")
+        twice = next((name for name in options if getattr(given, name) is not None), None)
+        if twice is not None:
+            raise ValueError(f"--model has the tree and the prior already; leave out --{twice.replace('_', '-')}")
         model = bough.GaussianModel.load(given.model)
         if not model.is_scalar:
             raise ValueError(
-                f"{given.model} takes contexts of length {model.dim}, which the command does not have; "
-                "use bough.simulate in Python"
+                f"{given.model} takes contexts of length {model.dim}, which the command does not have; use the library"
             )
         return model
     if given.tree is not None:
         if given.branching is not None or given.height is not None:
             raise ValueError("--tree goes without --branching and --height; give one or the other")
-        tree = _read_tree(given.tree)
+        tree = _read_tree(given.tree, given.levels)
     elif given.branching is None or given.height is None:
         raise ValueError("no tree was given; give --branching and --height, --tree FILE, or --model FILE")
     else:
@@ -375,21 +427,23 @@ def _model(given: argparse.Namespace) -> bough.GaussianModel:
     covariance: Any = 1.0
     if given.by_depth:
         covariance = bough.by_depth([_number(value, "--by-depth") for value in given.by_depth.split(",")])
-    elif given.problem == "increasing":
+    elif given.problem != "constant":
         covariance = bough.by_height([2.0**height for height in range(tree.height + 1)])
-    return bough.GaussianModel(tree, given.mean, covariance, given.noise_variance)
+    mean = 0.0 if given.mean is None else given.mean
+    noise = 1.0 if given.noise_variance is None else given.noise_variance
+    return bough.GaussianModel(tree, mean, covariance, noise)
 
 
-def _number(text: str, option: str) -> float:
+def _number(text: str, option: str, other: str = "") -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{option} has {text!r}; give a number") from None
+        raise ValueError(f"{option} has {text!r}; give a number{other}") from None
 
 
 def _check_counts(given: argparse.Namespace) -> None:
     for name, value, least in (("runs", given.runs, 2), ("rounds", given.rounds, 1)):
-        if value < least:
+        if value is not None and value < least:
             raise ValueError(f"--{name} is {value}; give at least {least}")
     if given.seed < 0:
         raise ValueError(f"--seed is {given.seed}; give a whole number of at least 0")

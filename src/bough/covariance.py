@@ -66,7 +66,7 @@ def by_node(values: Mapping[Any, Any] | Sequence[Any] | Floats, default: Any = N
     return CovarianceRule("node", values, default)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClassCovariances:
     """Covariances stored by class: node i has `table[of_node[i]]`."""
 
@@ -77,6 +77,9 @@ class ClassCovariances:
     def __post_init__(self) -> None:
         for array in (self.of_node, self.table):
             array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return f"by_{self.kind}({_short(self.table)})"
 
 
 def resolve(rule: Any, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:

@@ -1,60 +1,70 @@
-"""One run of one policy: the world that it meets, and its regret in each round, compiled where it is bough's own."""
+"""One run of one policy: its regret in each round, compiled from the first to the last where that is quickest."""
 
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from inspect import isclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bough.arrays import Floats
 from bough.inference import scalar_kernels, vector_kernels
 from bough.model import GaussianModel
-from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, PosteriorPolicy
+from bough.policies import SMALL, TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, PosteriorPolicy
+from bough.worlds import World
 
-Contexts = Callable[[np.random.Generator, int], Floats] | Floats | None
-
-
-class World:
-    """What every policy of one run meets: true parameters, contexts, noise."""
-
-    def __init__(self, model: GaussianModel, rounds: int, contexts: Contexts, rng: np.random.Generator) -> None:
-        self.truth = np.ascontiguousarray(model.tree.at_leaves(model.draw(rng)))  # (K,) or (K, d)
-        self.noise = rng.standard_normal(rounds) * np.sqrt(model.noise_variance)
-        self.contexts: Floats | None = None
-        if callable(contexts):
-            self.contexts = context_rows(contexts(rng, rounds), (rounds, model.dim)).copy()
-        elif contexts is not None:
-            self.contexts = contexts[rng.integers(len(contexts), size=rounds)]
-        if self.contexts is not None:
-            self.contexts.setflags(write=False)  # what one policy does to them, the next would see
-
-    def mean_rewards(self, t: int) -> Floats:
-        """(K,) the mean reward of each action in round t."""
-        return self.truth if self.contexts is None else self.truth @ self.contexts[t]
-
-
-_Play = Callable[[World, np.random.Generator], Floats]
 _BUILT_IN = (HierTS, FlatTS, TS, BayesUCB, Greedy)
+_NO_VALUES = np.empty(0)
+_NO_PLACES = np.empty(0, dtype=np.int64)
+
+
+class Played(NamedTuple):
+    """What one run of one policy came to."""
+
+    gaps: Floats
+    """(rounds,) the regret of each round."""
+    tried: int
+    """How many different actions were taken."""
+    seconds: float
+    """How long it took, by the clock."""
+    best: float
+    """The mean reward that regret is measured against, averaged over the rounds."""
+    n_actions: int
+
+
+Player = Callable[[World, np.random.Generator], Played]
 
 
 def is_compiled(model: GaussianModel, policy: Any) -> bool:
-    """Whether the whole run of this policy is one kernel."""
-    return policy in _BUILT_IN and (model.is_scalar or policy is not BayesUCB)
+    """Whether the whole run of this policy is one kernel.
+
+    Sampling a large tree is left to the policy itself, which looks for the best action without drawing them all.
+    """
+    if policy not in _BUILT_IN or (policy is BayesUCB and not model.is_scalar):
+        return False
+    return policy in (BayesUCB, Greedy) or model.tree.n_nodes <= SMALL
 
 
-def player(model: GaussianModel, policy: Any) -> _Play:
-    """A function that plays one run and returns the regret of each round."""
+def player(model: GaussianModel, policy: Any) -> Player:
+    """A function that plays one run in a world of this model."""
     if not is_compiled(model, policy):
-        return lambda world, rng: _play_in_python(_made(policy, model, rng), model, world)
+        return lambda world, rng: _timed(world, _play_in_python, _made(policy, world.model, rng))
     believed = policy(model).posterior.model
     sampled = issubclass(policy, HierTS)
     if model.is_scalar:
-        return lambda world, rng: _play_scalar(believed, sampled, policy is BayesUCB, world, rng)
-    return lambda world, rng: _play_vector(believed, sampled, world, rng)
+        return lambda world, rng: _timed(world, _play_scalar, believed, sampled, policy is BayesUCB, rng)
+    return lambda world, rng: _timed(world, _play_vector, believed, sampled, rng)
+
+
+def _timed(world: World, play: Callable[..., tuple[Floats, int]], *arguments: Any) -> Played:
+    start = time.perf_counter()
+    gaps, tried = play(world, *arguments)
+    seconds = time.perf_counter() - start
+    return Played(gaps, tried, seconds, world.average_best(), len(world.truth))
 
 
 def _made(policy: Any, model: GaussianModel, rng: np.random.Generator) -> Policy:
@@ -67,56 +77,68 @@ def _made(policy: Any, model: GaussianModel, rng: np.random.Generator) -> Policy
     return made
 
 
-def _play_in_python(agent: Policy, model: GaussianModel, world: World) -> Floats:
-    tree = model.tree
-    gaps = np.empty(len(world.noise))
+def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
+    """Bough's own go by the actions' places, which spares them looking up names; others by names."""
+    tree = world.model.tree
+    own = type(agent) in _BUILT_IN
+    gaps = np.empty(world.rounds)
+    tried = np.zeros(tree.n_actions, dtype=np.bool_)
+    best = world.best(world.truth) if world.contexts is None else 0.0
     for t in range(len(gaps)):
         context = None if world.contexts is None else world.contexts[t]
         rewards = world.mean_rewards(t)
-        action = agent.decide(context)
-        taken = rewards[np.searchsorted(tree.leaves, tree.action_node(action))]
-        gaps[t] = rewards.max() - taken
-        agent.update(action, taken + world.noise[t], context)
-    return gaps
+        if own:
+            place = agent.choose(context)
+        else:
+            place = int(np.searchsorted(tree.leaves, tree.action_node(agent.decide(context))))
+        gaps[t] = (best if context is None else world.best(rewards)) - rewards[place]
+        tried[place] = True
+        reward = float(rewards[place]) + world.deviation(t, place)
+        if own:
+            agent.learn(place, reward, context)
+        else:
+            agent.update(tree.actions[place], reward, context)
+    return gaps, int(tried.sum())
+
+
+def _residuals(world: World) -> tuple[Any, Any, Floats]:
+    """Where a kernel takes an action's noise from; empty where the world's own noise is for all."""
+    if world.residuals is None:
+        return _NO_VALUES, _NO_PLACES, _NO_VALUES
+    return world.residuals.values, world.residuals.start, world.residuals.pick
 
 
 def _play_scalar(
-    believed: GaussianModel, sampled: bool, optimist: bool, world: World, rng: np.random.Generator
-) -> Floats:
-    tree, rounds = believed.tree, len(world.noise)
+    world: World, believed: GaussianModel, sampled: bool, optimist: bool, rng: np.random.Generator
+) -> tuple[Floats, int]:
+    tree, rounds = believed.tree, world.rounds
     quantiles = np.zeros(rounds)
     if optimist:
         quantiles[:] = [NormalDist().inv_cdf(1.0 - 1.0 / max(t, 2)) for t in range(1, rounds + 1)]
     gap = np.empty(rounds)
+    state = np.zeros((tree.n_nodes, 6))
     scalar_kernels.play(
-        sampled, quantiles, rng, world.truth, world.noise, tree.leaves, tree.parent, believed.classes.of_node,
-        believed.classes.table, believed.class_factors, believed.mean, 1.0 / believed.noise_variance,
-        np.zeros((tree.n_nodes, 6)), np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes), np.empty(tree.n_nodes),
-        np.empty(tree.n_actions), gap,
+        sampled, quantiles, rng, world.truth, world.best(world.truth), world.noise, *_residuals(world), tree.leaves,
+        tree.parent, believed.classes.of_node, believed.classes.table, believed.class_factors, believed.mean,
+        1.0 / believed.noise_variance, state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes),
+        np.empty(tree.n_nodes), np.empty(tree.n_actions), gap,
     )  # fmt: skip
-    return gap
+    return gap, int((state[tree.leaves, scalar_kernels.M] > 0.0).sum())
 
 
-def _play_vector(believed: GaussianModel, sampled: bool, world: World, rng: np.random.Generator) -> Floats:
+def _play_vector(world: World, believed: GaussianModel, sampled: bool, rng: np.random.Generator) -> tuple[Floats, int]:
     assert world.contexts is not None
-    tree, d, rounds = believed.tree, believed.dim, len(world.noise)
+    tree, d, rounds = believed.tree, believed.dim, world.rounds
     gap = np.empty(rounds)
     triangle = np.zeros((tree.n_nodes, d, d))
     triangle[:] = np.eye(d)
+    touched = np.zeros(tree.n_nodes, dtype=np.bool_)
+    eligible = np.ones(tree.n_actions, dtype=np.bool_) if world.eligible is None else world.eligible
     vector_kernels.play(
-        sampled, rng, world.truth, world.contexts, world.noise, tree.leaves, tree.parent, believed.classes.of_node,
-        np.ascontiguousarray(believed.class_factors.transpose(0, 2, 1)), np.asarray(believed.mean),
-        np.sqrt(believed.noise_variance), triangle, np.zeros((tree.n_nodes, d, d)), np.zeros((tree.n_nodes, d)),
-        np.empty((tree.n_nodes, d, d)), np.zeros(tree.n_nodes, dtype=np.bool_), np.empty((tree.n_nodes, d)),
+        sampled, rng, world.truth, eligible, world.contexts, world.noise, *_residuals(world), tree.leaves, tree.parent,
+        believed.classes.of_node, np.ascontiguousarray(believed.class_factors.transpose(0, 2, 1)),
+        np.asarray(believed.mean), np.sqrt(believed.noise_variance), triangle, np.zeros((tree.n_nodes, d, d)),
+        np.zeros((tree.n_nodes, d)), np.empty((tree.n_nodes, d, d)), touched, np.empty((tree.n_nodes, d)),
         np.empty(tree.n_actions), gap,
     )  # fmt: skip
-    return gap
-
-
-def context_rows(contexts: Any, shape: tuple[int, int]) -> Floats:
-    given = np.ascontiguousarray(contexts, dtype=np.float64)
-    if given.shape != shape or not len(given):
-        raise ValueError(f"the contexts have shape {given.shape}; give rows of length {shape[1]}")
-    if not np.isfinite(given).all():
-        raise ValueError("the contexts are not all finite; drop the rows with NaN or infinite values")
-    return given
+    return gap, int(touched[tree.leaves].sum())

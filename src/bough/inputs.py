@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def floats(values: Any, what: str) -> Floats:
             return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ValueError(f"the {what} is {values!r}; give numbers")
+    raise ValueError(f"the {what} is {reprlib.repr(values)}; give numbers")
 
 
 def as_names(action: Any) -> list[Any] | Names:

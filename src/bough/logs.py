@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import combinations_with_replacement
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -39,19 +39,21 @@ def summarise(
     context: Sequence[str] | None = None,
     weight: str | None = None,
     *,
+    intercept: bool = False,
     bad: Literal["error", "skip"] = "error",
 ) -> Statistics:
     """The sums that a model learns from: for each action the count, and those of y, y^2, x y and x x'.
 
     `log` is a pandas, polars or pyarrow frame; a path or a glob of Parquet or CSV files, read through DuckDB and never
     as a whole; or something lazy that is summarised where it lives, a DuckDB relation, a polars LazyFrame, a PySpark
-    DataFrame. The other arguments name its columns; `context` has one for each feature, and a row of `weight` w counts
-    as w equal rows.
+    DataFrame. The other arguments name its columns; `context` has one for each feature (with `intercept`, a feature
+    that is always 1 comes before them), and a row of `weight` w counts as w equal rows.
 
     Rows with an unknown action, or a null, NaN or infinite value (or a negative weight), are an error that counts
     them and shows some; with ``bad="skip"`` they are left out, and `skipped` says how many.
 
-    Rewards are summed as they are: where they are all within a millionth of a large number, take that off first.
+    Rewards and contexts are summed as they are: where they are all within a millionth of a large number, take that off
+    first. Sums of a parallel engine may differ in their last digit from one time to the next.
 
     >>> import bough, polars
     >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
@@ -64,18 +66,49 @@ def summarise(
         raise ValueError(f"tree is a {type(tree).__name__}; give a bough.Tree")
     if bad not in ("error", "skip"):
         raise ValueError(f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used')
+    features = _checked_context(context, intercept)
+    for what, column in (("action", action), ("reward", reward), ("weight", weight)):
+        if not isinstance(column, str) and not (what == "weight" and column is None):
+            raise ValueError(f"{what} is {column!r}; give the name of a column")
+    names = _Names(action, reward, features, weight, intercept)
     if isinstance(log, (str, os.PathLike)):
-        # Names that look like numbers are what the tree's are, text or numbers.
-        kind = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
         with _file_errors(log):
-            return _summarised(_opened_files(log, {action: kind}), tree, action, reward, context, weight, bad)
-    return _summarised(log, tree, action, reward, context, weight, bad)
+            return _summarised(_opened_log(log, tree, names), tree, names, bad)
+    return _summarised(log, tree, names, bad)
 
 
-def _summarised(
-    log: Any, tree: Tree, action: str, reward: str, context: Sequence[str] | None, weight: str | None, bad: str
-) -> Statistics:
-    columns = _Columns.checked(_opened(log), action, reward, context, weight)
+class _Names(NamedTuple):
+    """What the columns of a log are called."""
+
+    action: str
+    reward: str
+    context: tuple[str, ...]
+    weight: str | None
+    intercept: bool
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers, each once."""
+        weight = () if self.weight is None else (self.weight,)
+        return tuple(dict.fromkeys((self.reward, *self.context, *weight)))
+
+
+def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[str, ...]:
+    if isinstance(context, str):
+        raise ValueError(f"context is {context!r}; give a list of column names")
+    names = tuple(context) if context is not None else ()
+    if context is not None and not names:
+        raise ValueError("context is empty; give its column names, or leave it out")
+    if intercept and not names:
+        raise ValueError("intercept goes with context; without one every reward has its action's mean anyway")
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise ValueError(f"context has {twice!r} twice; name each column once")
+    return names
+
+
+def _summarised(log: Any, tree: Tree, names: _Names, bad: str) -> Statistics:
+    columns = _Columns.checked(_opened(log), names)
     found = columns.grouped(columns.frame)
     n_rows, odd_values = int(found.rows.sum()), 0
     nodes = _action_nodes(tree, found.keys)
@@ -88,7 +121,7 @@ def _summarised(
         raise ValueError(_complaint(columns, tree, found, nodes, n_rows, odd_values, unknown))
     if not all(np.isfinite(values).all() for values in found.sums.values()):
         raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
-    why = {"null, NaN or infinite": odd_values, "unknown action": unknown}
+    why = {"bad number": odd_values, "unknown action": unknown}
     return _at_actions(tree, nodes, found, columns.n_context, {reason: n for reason, n in why.items() if n})
 
 
@@ -98,6 +131,9 @@ def _summarised(
 def _opened(log: Any) -> Frame:
     try:
         frame: Frame = nw.from_native(log)
+        frame.collect_schema()
+    except nw.exceptions.NarwhalsError as error:
+        raise ValueError(f"the log cannot be read: {' '.join(str(error).split())}") from error
     except TypeError:
         raise ValueError(
             f"log is a {type(log).__name__}; give a pandas, polars or pyarrow frame, a DuckDB relation, a polars "
@@ -109,22 +145,51 @@ def _opened(log: Any) -> Frame:
 def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
     """The tree of a Parquet or CSV table with one column a level, coarsest first; repeated rows count once."""
     with _file_errors(path):
-        table: Frame = nw.from_native(_opened_files(path, {}))
+        table: Frame = nw.from_native(_opened_files(path, {})[0])
         present = table.collect_schema().names()
         for column in levels:
             if column not in present:
                 raise ValueError(f"{path} has no column {column!r}; it has {', '.join(present)}")
         rows: Any = table.select(*levels).unique().sort(*levels)
-        return Tree.from_frame(_collected(rows).to_native(), list(levels))
+        found = _collected(rows)
+        for column in levels:
+            if found[column].null_count():
+                raise ValueError(f"{path} has rows without a {column}; put them right, or leave them out of the table")
+        return Tree.from_frame(found.to_native(), list(levels))
 
 
-def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> Any:
-    """A DuckDB relation of one file, a glob, or all Parquet files of a folder; `kinds` has types of CSV columns."""
+def _opened_log(path: str | os.PathLike[str], tree: Tree, names: _Names) -> Any:
+    """A DuckDB relation of a log in files."""
+    relation, is_text = _opened_files(path, {})
+    if not is_text or names.action not in relation.columns:
+        return relation
+    # Names that look like numbers are what the tree's are, text or numbers. Numbers are read as text, and what is
+    # none becomes null, so that a single bad cell is a bad row and not a bad file.
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    numbers = [column for column in names.numbers if column in kinds and kinds[column] != "BOOLEAN"]
+    kind = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
+    relation, _ = _opened_files(path, {**dict.fromkeys(numbers, "VARCHAR"), names.action: "VARCHAR"})
+    quoted = {column: '"' + column.replace('"', '""') + '"' for column in relation.columns}
+    casts = {**dict.fromkeys(numbers, "DOUBLE"), names.action: kind}
+    return relation.project(
+        ", ".join(
+            f"try_cast({name} AS {casts[column]}) AS {name}" if column in casts else name
+            for column, name in quoted.items()
+        )
+    )
+
+
+def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> tuple[Any, bool]:
+    """A DuckDB relation of one file, a glob, or all files of a folder, and whether they are text.
+
+    `kinds` has the types of some columns of text files.
+    """
     import duckdb
 
     files = os.fspath(path)
     if Path(files).is_dir():
-        files = os.path.join(files, "**", "*.parquet")
+        ending = "parquet" if any(Path(files).rglob("*.parquet")) else "csv"
+        files = os.path.join(files, "**", f"*.{ending}")
     endings = [ending for ending in Path(files).suffixes if ending not in (".gz", ".zst")]
     kind = _ENDINGS.get(endings[-1].lower()) if endings else None
     if kind is None:
@@ -132,10 +197,8 @@ def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> Any:
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar = false")  # it would go to the standard output
     if kind == "parquet":
-        return connection.read_parquet(files)
-    plain = connection.read_csv(files)
-    known = {column: kind for column, kind in kinds.items() if column in plain.columns}
-    return connection.read_csv(files, dtype=known) if known else plain
+        return connection.read_parquet(files), False
+    return connection.read_csv(files, dtype=kinds or None, header=True), True
 
 
 @contextmanager
@@ -181,20 +244,13 @@ class _Columns:
         return len(self.x)
 
     @classmethod
-    def checked(
-        cls, frame: Frame, action: str, reward: str, context: Sequence[str] | None, weight: str | None
-    ) -> _Columns:
-        if isinstance(context, str):
-            raise ValueError(f"context is {context!r}; give a list of column names")
-        features = list(context) if context is not None else []
-        if context is not None and not features:
-            raise ValueError("context is empty; give its column names, or leave it out")
+    def checked(cls, frame: Frame, names: _Names) -> _Columns:
         schema = frame.collect_schema()
-        used = (action, reward, *features, *([weight] if weight is not None else []))
-        for place, column in enumerate(used):
+        for column in (names.action, *names.numbers):
             if column not in schema:
-                raise ValueError(f"the log has no column {column!r}; it has {', '.join(schema.names())}")
-            if place > 0 and not (schema[column].is_numeric() or schema[column] == nw.Boolean):
+                raise ValueError(f"the log has no column {column!r}; it has {', '.join(map(str, schema.names()))}")
+        for column in names.numbers:
+            if not (schema[column].is_numeric() or schema[column] == nw.Boolean):
                 raise ValueError(f"the column {column!r} is of type {schema[column]}; cast it to numbers")
 
         def number(column: str) -> nw.Expr:
@@ -202,8 +258,11 @@ class _Columns:
                 return nw.when(nw.col(column)).then(nw.lit(1.0)).otherwise(nw.when(~nw.col(column)).then(nw.lit(0.0)))
             return nw.col(column).cast(nw.Float64)
 
-        numbers = tuple(map(number, features))
-        return cls(frame, action, number(reward), numbers, None if weight is None else number(weight), used)
+        reward = number(names.reward)
+        one = (reward * 0.0 + 1.0,) if names.intercept else ()
+        weight = None if names.weight is None else number(names.weight)
+        used = tuple(dict.fromkeys((names.action, *names.numbers)))
+        return cls(frame, names.action, reward, (*one, *map(number, names.context)), weight, used)
 
     @property
     def complete(self) -> nw.Expr:
@@ -336,10 +395,10 @@ def _complaint(
         parts.append(f"{odd_values} with a null, NaN or infinite value (or a negative weight), such as {shown}")
     if unknown:
         strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
-        names = list(dict.fromkeys(strange))
+        names = sorted(dict.fromkeys(strange), key=str)
         shown = ", ".join(repr(name) for name in names[:_SHOWN])
         hint = tree.node_names.suggestion(names[0])
-        parts.append(f"{unknown} of {len(names)} unknown actions, such as {shown} ({hint})")
+        parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
     return (
         f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; "
         'put them right, or leave them out with bad="skip" (on the command line --skip-bad)'

@@ -99,10 +99,11 @@ class StoredNames:
         return {name: value for name, value in self.__dict__.items() if name != "_index"}
 
     def name(self, node: int) -> Hashable:
-        rank = int(np.searchsorted(self._leaves, node))
+        place = np.int32(node)  # another type would have the whole array converted first
+        rank = int(self._leaves.searchsorted(place))
         if rank < len(self._leaves) and self._leaves[rank] == node:
             return plain(self.actions[rank])
-        return plain(self.inner[int(np.searchsorted(self._inner_nodes, node))])
+        return plain(self.inner[int(self._inner_nodes.searchsorted(place))])
 
     @cached_property
     def _index(self) -> tuple[Integers, Nodes]:
@@ -136,16 +137,16 @@ class StoredNames:
         hashes, nodes = self._index
         position = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
         found = nodes[position]
-        if self._action_names(found) == given:
+        rank = np.minimum(np.searchsorted(self._leaves, found), len(self._leaves) - 1)
+        likely = cast(list[object], self.actions[rank].tolist())
+        if likely == given and np.array_equal(self._leaves[rank], found):
             return found
-        # Some name is unknown, is an inner node's, or shares its hash with another: look one by one.
-        return np.fromiter(map(self.find, given), np.int32, len(given))
-
-    def _action_names(self, nodes: Nodes) -> list[object]:
-        rank = np.minimum(np.searchsorted(self._leaves, nodes), len(self._leaves) - 1)
-        if not np.array_equal(self._leaves[rank], nodes):
-            return []
-        return cast(list[object], self.actions[rank].tolist())
+        # What is unknown, an inner node's, or shares its hash with another is looked up by itself.
+        sure = self._leaves[rank] == found
+        for i, (name, one) in enumerate(zip(given, likely, strict=True)):
+            if not (sure[i] and name == one):
+                found[i] = self.find(name)
+        return found
 
     def suggestion(self, name: object) -> str:
         total = len(self.inner) + len(self.actions)
@@ -154,7 +155,7 @@ class StoredNames:
             close = difflib.get_close_matches(name, every, n=1)
             if close:
                 return f"did you mean {close[0]!r}?"
-        return "tree.actions lists the actions"
+        return f"an action of this tree is {plain(self.actions[0])!r}"
 
     def duplicate(self) -> tuple[Hashable, int] | None:
         """A name that more than one node has, with how many have it; None if there is none."""

@@ -40,8 +40,13 @@ def plot_regret(curves: Curves, ax: Any = None) -> Any:
     return ax
 
 
-def regret_panels(panels: Mapping[str, Curves], last: tuple[str, Sequence[float], Curves] | None = None) -> Any:
-    """One panel of regret against rounds for each title, and a last one of final regret against a parameter."""
+def regret_panels(
+    panels: Mapping[str, Curves], last: tuple[str, Sequence[float], Curves] | None = None, legends: bool = False
+) -> Any:
+    """One panel of regret against rounds for each title, and a last one of final regret against a parameter.
+
+    `legends` gives every panel one of its own, where they show different policies.
+    """
     n = len(panels) + (last is not None)
     figure, axes = plt.subplots(1, n, figsize=(3.3 * n, 3.2), layout="constrained", squeeze=False)
     for ax, (title, curves) in zip(axes[0], panels.items(), strict=False):
@@ -49,7 +54,8 @@ def regret_panels(panels: Mapping[str, Curves], last: tuple[str, Sequence[float]
         ax.set_title(title, fontsize=10)
     for ax in axes[0][1 : len(panels)]:
         ax.set_ylabel("")
-        ax.get_legend().remove()
+        if not legends:
+            ax.get_legend().remove()
     if last is not None:
         label, values, curves = last
         plot_against(curves, values, axes[0][-1])

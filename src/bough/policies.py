@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bough.learning.online import Refit
 
 _NOTHING = np.empty(0, dtype=np.int32)
-_SMALL = 2_000  # nodes: drawing so few takes less time than searching
+SMALL = 2_000  # nodes: drawing so few takes less time than searching
 
 
 class Propensity(NamedTuple):
@@ -110,9 +110,44 @@ class PosteriorPolicy(ABC):
         >>> agent
         HierTS(n_actions=2, n_observations=1)
         """
-        self.posterior.update(action, reward, context)
-        if self._refit is not None:
+        if self._refit is None:
+            self.posterior.update(action, reward, context)
+            return
+        with self._refit.lock:
+            self._refit.check(self.posterior, 1 if inputs.is_one(reward) else len(reward))
+            self.posterior.update(action, reward, context)
             self.posterior = self._refit.observe(action, reward, context) or self.posterior
+
+    def absorb(self, statistics: Statistics) -> None:
+        """Learn from rows that come summed; as `Posterior.absorb`.
+
+        >>> import bough
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.absorb(bough.Statistics.from_rows(["left", "left", "right"], [1.0, 2.0, 0.5]))
+        >>> agent
+        HierTS(n_actions=2, n_observations=3)
+        """
+        if self._refit is None:
+            self.posterior.absorb(statistics)
+            return
+        with self._refit.lock:
+            self._refit.check(self.posterior, round(getattr(statistics, "n_rows", 0)))
+            self.posterior.absorb(statistics)
+            self.posterior = self._refit.absorb(statistics) or self.posterior
+
+    def choose(self, context: Floats | None) -> int:
+        """`decide`, of a context that has been checked: the place of the action in `tree.actions`."""
+        leaf = self._choose(context, 1, None, _NOTHING)[0]
+        return int(np.searchsorted(self.posterior.model.tree.leaves, leaf))
+
+    def learn(self, place: int, reward: float, context: Floats | None) -> None:
+        """`update`, of an action given by its place in `tree.actions`, and of numbers that have been checked."""
+        tree = self.posterior.model.tree
+        rewards, contexts = np.array([reward]), None if context is None else context[None]
+        self.posterior.observe(tree.leaves[place : place + 1], rewards, contexts)
+        if self._refit is not None:
+            with self._refit.lock:
+                self.posterior = self._refit.observe(tree.actions[place], reward, context) or self.posterior
 
     @overload
     def decide(
@@ -276,7 +311,7 @@ class HierTS(PosteriorPolicy):
             parameters = posterior.sample_actions(candidates, self._rng)
             scores = parameters if context is None else parameters @ context
             return candidates[largest(scores, k, self._rng)]
-        if self._search or (self._search is None and posterior.model.tree.n_nodes > _SMALL):
+        if self._search or (self._search is None and posterior.model.tree.n_nodes > SMALL):
             best = posterior.search(self._rng, context, k, excluded)
             if best is not None:
                 return best.nodes

@@ -109,9 +109,13 @@ class Posterior:
         self._check_context_presence(context)
         self._check_size(rewards, contexts)
         if len(rewards):
-            with self._lock:
-                self._engine.observe(leaves, rewards, contexts)
-                self._answers.clear()
+            self.observe(leaves, rewards, contexts)
+
+    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats | None) -> None:
+        """`update`, of actions given by node number, and of numbers that have been checked."""
+        with self._lock:
+            self._engine.observe(leaves, rewards, contexts)
+            self._answers.clear()
 
     def absorb(self, statistics: Statistics) -> None:
         """Add all rows that were summed in `statistics`: the same as giving them to `update`.

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from bough import inputs, seeds
-from bough.arrays import Floats
-from bough.episode import Contexts, World, context_rows, is_compiled, player
+from bough.arrays import Floats, Integers
+from bough.episode import Played, Player, is_compiled, player
 from bough.frames import make_frame
 from bough.model import GaussianModel
 from bough.policies import Policy
+from bough.worlds import Contexts, Drawn, Problem, context_rows
 
 _CHUNKS = 32  # tasks that the runs are dealt out in: enough to balance jobs, few enough to start quickly
 
@@ -43,6 +44,14 @@ class Simulation:
 
     regret: dict[str, Floats]
     """For each policy the cumulative regret, (runs, rounds)."""
+    tried: dict[str, Integers]
+    """For each policy how many different actions it took, (runs,)."""
+    seconds: dict[str, Floats]
+    """For each policy how long a run took by the clock, (runs,)."""
+    n_actions: int
+    """How many actions there were; in the first run, where runs differ."""
+    best: float
+    """The mean reward that regret is measured against, averaged over runs and rounds."""
 
     @property
     def runs(self) -> int:
@@ -100,7 +109,7 @@ class Simulation:
 
 
 def simulate(
-    model: GaussianModel,
+    model: GaussianModel | Problem,
     policies: Mapping[str, Any],
     rounds: int,
     runs: int,
@@ -110,12 +119,12 @@ def simulate(
     contexts: Contexts = None,
     progress: Callable[[int], None] | None = None,
 ) -> Simulation:
-    """Simulate policies on problems drawn from the model.
+    """Simulate policies on problems drawn from the model, or on those of a `Problem` of your own.
 
     `policies` maps a name to a policy class such as `HierTS`, to any function of a model and `seed` that makes a
     `Policy`, or to a fresh policy object, which is copied for each run (and, unless it is one of bough's, draws the
-    same random numbers in each, so prefer a function). bough's own run compiled from the first to
-    the last round (all but BayesUCB with contexts); others run at the speed of Python, with the same results.
+    same random numbers in each, so prefer a function). On trees of up to 2,000 nodes bough's own run compiled from the
+    first to the last round (all but BayesUCB with contexts); others run at the speed of Python, with the same results.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d). `jobs` goes to joblib: None leaves it to `joblib.parallel_config`, which also
@@ -132,54 +141,59 @@ def simulate(
     rounds = inputs.whole_number("rounds", rounds, least=1)
     runs = inputs.whole_number("runs", runs, least=2)
     plan = _checked_policies(policies)
-    contexts = _checked_contexts(contexts, model)
+    problem = _checked_problem(model, contexts)
     run_seeds = seeds.sequence(seed).spawn(runs)
     size = -(-runs // _CHUNKS)
     chunks = [run_seeds[start : start + size] for start in range(0, runs, size)]
+    # Compiled runs release the interpreter's lock, so threads share one copy of everything.
+    in_threads = isinstance(problem, Drawn) and all(is_compiled(problem.model, policy) for policy in plan.values())
     regret = {name: np.empty((runs, rounds)) for name in plan}
+    tried = {name: np.empty(runs, dtype=np.int64) for name in plan}
+    seconds = {name: np.empty(runs) for name in plan}
+    best, n_actions = np.empty(runs), np.empty(runs, dtype=np.int64)
     done = 0
-    for part in _in_parallel(
-        jobs, all(is_compiled(model, policy) for policy in plan.values()), chunks, model, plan, rounds, contexts
-    ):
+    for part in _in_parallel(jobs, in_threads, chunks, problem, plan, rounds):
         n = len(next(iter(part.values())))
-        for name, curves in part.items():
-            regret[name][done : done + n] = curves
+        for name, played in part.items():
+            for i, one in enumerate(played, done):
+                regret[name][i] = np.cumsum(one.gaps)
+                tried[name][i], seconds[name][i] = one.tried, one.seconds
+                best[i], n_actions[i] = one.best, one.n_actions
         done += n
         if progress is not None:
             progress(n)
-    return Simulation(regret)
+    return Simulation(regret, tried, seconds, int(n_actions[0]), float(best.mean()))
 
 
 def _in_parallel(
-    jobs: int | None, compiled: bool, chunks: list[list[np.random.SeedSequence]], *task: Any
-) -> Iterator[dict[str, Floats]]:
+    jobs: int | None, in_threads: bool, chunks: list[list[np.random.SeedSequence]], *task: Any
+) -> Iterator[dict[str, list[Played]]]:
     try:
         import joblib
     except ImportError:
         if jobs not in (None, 1):
             raise ValueError(f"jobs is {jobs} but joblib is not installed; pip install 'bough[simulate]'") from None
         return (_run_chunk(chunk, *task) for chunk in chunks)
-    # Compiled runs release the interpreter's lock, so threads share one copy of everything.
-    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads" if compiled else "processes", return_as="generator")
+    parallel = joblib.Parallel(n_jobs=jobs, prefer="threads" if in_threads else "processes", return_as="generator")
     return iter(parallel(joblib.delayed(_run_chunk)(chunk, *task) for chunk in chunks))
 
 
 def _run_chunk(
-    run_seeds: Iterable[np.random.SeedSequence],
-    model: GaussianModel,
-    plan: Mapping[str, Any],
-    rounds: int,
-    contexts: Contexts,
-) -> dict[str, Floats]:
-    """The cumulative regret of each policy in the runs with these seeds."""
-    players = {name: player(model, policy) for name, policy in plan.items()}
-    curves: dict[str, list[Floats]] = {name: [] for name in plan}
+    run_seeds: Iterable[np.random.SeedSequence], problem: Problem, plan: Mapping[str, Any], rounds: int
+) -> dict[str, list[Played]]:
+    """What each policy came to in the runs with these seeds."""
+    played: dict[str, list[Played]] = {name: [] for name in plan}
+    players: dict[str, Player] = {}
+    model = None
     for seed in run_seeds:
-        world = World(model, rounds, contexts, np.random.default_rng(seeds.child(seed, 0)))
+        world = problem.world(rounds, np.random.default_rng(seeds.child(seed, 0)))
+        if world.model is not model:  # most problems have one model for all runs
+            model = world.model
+            players = {name: player(model, policy) for name, policy in plan.items()}
         for name, play in players.items():
             rng = np.random.default_rng(seeds.child(seed, 1, zlib.crc32(name.encode())))
-            curves[name].append(np.cumsum(play(world, rng)))
-    return {name: np.array(each) for name, each in curves.items()}
+            played[name].append(play(world, rng))
+    return played
 
 
 def _checked_policies(policies: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,14 +209,22 @@ def _checked_policies(policies: Mapping[str, Any]) -> dict[str, Any]:
     return dict(policies)
 
 
-def _checked_contexts(contexts: Contexts, model: GaussianModel) -> Contexts:
+def _checked_problem(model: GaussianModel | Problem, contexts: Contexts) -> Problem:
+    if not isinstance(model, GaussianModel):
+        if not isinstance(model, Problem):
+            raise ValueError(
+                f"model is a {type(model).__name__}; give a bough.GaussianModel, or a problem with world()"
+            )
+        if contexts is not None:
+            raise ValueError("contexts were given to a problem, whose worlds have their own; leave them out")
+        return model
     if model.is_scalar:
         if contexts is not None:
             raise ValueError("contexts were given to a model without contexts; leave them out")
-        return None
+        return Drawn(model)
     if contexts is None:
         raise ValueError(f"the model takes contexts of length {model.dim}; give contexts=, an array or a function")
     if callable(contexts):
-        return contexts
+        return Drawn(model, contexts)
     given = np.asarray(contexts, dtype=np.float64)
-    return context_rows(given, (len(given) if given.ndim else 0, model.dim))
+    return Drawn(model, context_rows(given, (len(given) if given.ndim else 0, model.dim)))

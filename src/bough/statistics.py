@@ -52,6 +52,10 @@ class Statistics:
     """How many rows were left out, by the reason."""
 
     def __post_init__(self) -> None:
+        given = self.actions
+        object.__setattr__(self, "actions", as_column(given if isinstance(given, np.ndarray) else list(given)))
+        for name, array in self._sums.items():
+            object.__setattr__(self, name, np.array(array, dtype=np.float64))
         for array in (self.actions, *self._sums.values()):
             array.setflags(write=False)
 
@@ -103,6 +107,9 @@ class Statistics:
                 raise ValueError(f"the contexts have shape {contexts.shape} or are not finite; give {wanted}")
         return _summed(names, group, rewards, contexts, weights)
 
+    def __radd__(self, other: Any) -> Statistics:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
     def __add__(self, other: Statistics) -> Statistics:
         """The statistics of both logs together."""
         if not isinstance(other, Statistics):
@@ -118,6 +125,13 @@ class Statistics:
             np.add.at(total, group, np.concatenate([mine, other._sums[name]]))
             sums[name] = total
         return Statistics(names, **sums, skipped=dict(Counter(self.skipped) + Counter(other.skipped)))
+
+    def averages_and_spreads(self) -> tuple[Floats, Floats]:
+        """(n,) and (n,): for each action the mean of its rewards, and their sum of squares around it."""
+        averages = self.sum_y / self.count
+        spreads = self.sum_yy - self.sum_y * averages
+        # What is within the rounding of the sums is nothing: one reward alone must not have a spread.
+        return averages, np.where(spreads <= 8.0 * np.finfo(float).eps * self.sum_yy, 0.0, spreads)
 
     def as_rows(self, mean: Floats) -> tuple[Floats, Floats, Floats]:
         """(n, d, d), (n, d) and (n,): for each action d rows that say the same as all of its own.

@@ -17,7 +17,7 @@ from scipy.special import chdtrc
 from bough import theory
 from bough.arrays import Floats
 from bough.experiments.runner import CellResult
-from bough.experiments.sweeps import Cell
+from bough.experiments.sweeps import SyntheticCell
 
 Verdict = Literal["held", "held partly", "did not hold", "undecided"]
 APART = 2.0
@@ -44,9 +44,14 @@ def judge(results: Results) -> list[Claim]:
         claims.append(grows_linearly(results["height-constant"]))
     if "height-increasing" in results:
         claims.append(grows_exponentially(results["height-increasing"]))
-    cells = list({r.cell: r for name in results if name != "policies" for r in results[name]}.values())
+    swept = ("branching", "height-constant", "height-increasing")
+    cells = list({r.cell: r for name in swept if name in results for r in results[name]}.values())
     if cells:
         claims += [baselines_are_close(cells), below_the_bound(cells), bound_says_something(cells)]
+    if "classes" in results:
+        claims += classes_claims(results["classes"])
+    if "catalogue" in results:
+        claims += catalogue_claims(results["catalogue"])
     return claims
 
 
@@ -203,7 +208,7 @@ def bounds(result: CellResult) -> dict[str, float]:
 
 
 @cache
-def _bounds(cell: Cell, rounds: int) -> dict[str, float]:
+def _bounds(cell: SyntheticCell, rounds: int) -> dict[str, float]:
     model = cell.model()
     return {
         "lemma": theory.regret_bound(model, rounds).total,
@@ -213,3 +218,62 @@ def _bounds(cell: Cell, rounds: int) -> dict[str, float]:
         "ratio": theory.complexity_ratio(model, rounds, "telescoped"),
         "uniform": theory.uniform_regret(model, rounds),
     }
+
+
+# -- real data -------------------------------------------------------------------------------------
+
+
+def classes_claims(results: Sequence[CellResult]) -> list[Claim]:
+    """The order of the policies as figure 4 has it, in the first cell and over all ways to make the features."""
+    five = [result for result in results if result.cell.which == "five"]
+    first = results[0].cell.name
+    claims = [
+        in_order(results[:1], f"Classes ({first}): HierTS below FlatTS below TS", "section 6.2, figure 4"),
+        in_order(five, "Classes: the same however features are reduced and scaled", "beyond the paper"),
+    ]
+    others = [result for result in results if result.cell.which != "five"]
+    if others:
+        claims.append(in_order(others, "Classes: the same with all classes at once", "beyond the paper"))
+    return claims
+
+
+def in_order(results: Sequence[CellResult], claim: str, where: str) -> Claim:
+    """Held where HierTS is apart below FlatTS, and FlatTS below TS, in every cell."""
+    pairs = [("FlatTS", "HierTS"), ("TS", "FlatTS"), ("TS", "HierTS")]
+    return _by_gaps([(r, *pair) for r in results for pair in pairs], claim, where)
+
+
+def catalogue_claims(results: Sequence[CellResult]) -> list[Claim]:
+    """HierTS against the two baselines in each setting, and against everything else that was played."""
+    claims = []
+    for result in results:
+        baselines = [(result, name, "HierTS") for name in ("FlatTS", "TS")]
+        claims.append(_by_gaps(baselines, f"Catalogue, {result.cell.name}: HierTS below both", "beyond the paper"))
+        others = [name for name in result.mean if name not in ("HierTS", "FlatTS", "TS")]
+        if others:
+            rivals = [(result, name, "HierTS") for name in others]
+            text = f"Catalogue, {result.cell.name}: HierTS below {', '.join(others)}"
+            claims.append(_by_gaps(rivals, text, "beyond the paper"))
+    return claims
+
+
+def _by_gaps(pairs: Sequence[tuple[CellResult, str, str]], claim: str, where: str) -> Claim:
+    """Whether the first policy's regret is apart above the second's in every one of these."""
+    gaps = [(r, worse, better, *r.difference(worse, better)) for r, worse, better in pairs]
+    right = [g for g in gaps if g[3] > APART * g[4]]
+    wrong = [g for g in gaps if g[3] < -APART * g[4]]
+    verdict: Verdict = "undecided"
+    if wrong:
+        verdict = "did not hold"
+    elif len(right) == len(gaps):
+        verdict = "held"
+    elif right:
+        verdict = "held partly"
+    one_cell = len({id(g[0]) for g in gaps}) == 1
+    shown = gaps if one_cell else [g for g in gaps if g not in right]
+    texts = [
+        f"{worse} - {better} = {gap:.1f} ± {error:.1f}" + ("" if one_cell else f" ({r.cell.name})")
+        for r, worse, better, gap, error in shown
+    ]
+    measured = "; ".join([*([] if one_cell else [f"apart as claimed in {len(right)} of {len(gaps)}"]), *texts])
+    return Claim(claim, where, measured, verdict)

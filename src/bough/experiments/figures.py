@@ -48,9 +48,21 @@ def _policies(_: Experiment, results: Sequence[CellResult]) -> Any:
     return regret_panels({f"b = {r.cell.branching}, h = {r.cell.height}": _curves(r) for r in results})
 
 
+def _classes(_: Experiment, results: Sequence[CellResult]) -> Any:
+    first = results[0].cell
+    shown = [r for r in results if r.cell.reduce == first.reduce]
+    return regret_panels({r.cell.name: _curves(r) for r in shown})
+
+
+def _catalogue(_: Experiment, results: Sequence[CellResult]) -> Any:
+    return regret_panels({r.cell.name.replace(", ", "\n"): _curves(r) for r in results}, legends=True)
+
+
 _DRAWN: dict[str, Callable[[Experiment, Sequence[CellResult]], Any]] = {
     "branching": _branching,
     "height-constant": _height,
     "height-increasing": _height,
     "policies": _policies,
+    "classes": _classes,
+    "catalogue": _catalogue,
 }

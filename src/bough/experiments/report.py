@@ -10,8 +10,8 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from bough.experiments.claims import bounds, judge
-from bough.experiments.runner import CellResult, Settings, versions
-from bough.experiments.sweeps import EXPERIMENTS, Experiment
+from bough.experiments.runner import CellResult, Outcome, versions
+from bough.experiments.sweeps import EXPERIMENTS, NAMES, Experiment
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -22,9 +22,9 @@ code { background: #f4f4f4; padding: 0.1rem 0.3rem; }
 """
 
 
-def write_report(results: Mapping[str, Sequence[CellResult]], settings: Settings, out: Path) -> list[Path]:
-    """Write both reports into the folder that holds the figures."""
-    text = markdown(results, settings)
+def write_report(outcomes: Mapping[str, Outcome], absent: Mapping[str, str], out: Path) -> list[Path]:
+    """Write both reports into the folder that holds the figures; `absent` says how to get what was not run."""
+    text = markdown(outcomes, absent)
     paths = [out / "report.md", out / "report.html"]
     paths[0].write_text(text, encoding="utf-8")
     body = re.sub(r'src="([^"]+\.png)"', lambda match: f'src="{_inlined(out / match[1])}"', _html(text))
@@ -44,57 +44,111 @@ def _inlined(picture: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode()
 
 
-def markdown(results: Mapping[str, Sequence[CellResult]], settings: Settings) -> str:
+def markdown(outcomes: Mapping[str, Outcome], absent: Mapping[str, str]) -> str:
     """The whole report as Markdown."""
     parts = [
         "# Deep Hierarchy in Bandits, reproduced",
-        f"{settings.runs} runs of {settings.rounds} rounds a cell, seed {settings.seed}; "
-        + ", ".join(f"{name} {number}" for name, number in versions().items())
+        ", ".join(f"{name} {number}" for name, number in versions().items())
         + ". Regret is cumulative Bayes regret, ± one standard error.",
         "## Claims",
         "Each verdict is computed from the data by a rule in `bough.experiments.claims`; a gap counts where it is "
         "more than two standard errors of the paired difference.",
         _table(
             ["claim", "where in the paper", "measured", "verdict"],
-            ([c.claim, c.where, c.measured, f"**{c.verdict}**"] for c in judge(results)),
+            (
+                [c.claim, c.where, c.measured, f"**{c.verdict}**"]
+                for c in judge({name: outcome.results for name, outcome in outcomes.items()})
+            ),
         ),
     ]
-    for name, experiment in EXPERIMENTS.items():
-        parts.append(f"## {name}: {experiment.title}")
-        if name in results:
-            parts += _section(experiment, results[name])
+    for name in NAMES:
+        if name in outcomes:
+            parts += _section(outcomes[name])
         else:
-            parts.append(f"Not run this time: `bough reproduce {name}`.")
-    parts += [
-        "## classes: the class hierarchy of section 6.2, figure 4",
-        "Needs image features, and is not part of this version.",
-    ]
+            parts += [f"## {name}", absent.get(name, f"Not run this time: `bough reproduce {name}`.")]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(experiment: Experiment, results: Sequence[CellResult]) -> list[str]:
-    regrets = _table(
+def _section(outcome: Outcome) -> list[str]:
+    experiment, settings, results = outcome.experiment, outcome.settings, outcome.results
+    synthetic = experiment.name in EXPERIMENTS
+    parts = [
+        f"## {experiment.name}: {experiment.title}",
+        f"{experiment.where[0].upper()}{experiment.where[1:]}. {settings.runs} runs of {settings.rounds:,} rounds a "
+        f"cell, seed {settings.seed}{_exceptions(outcome)}.",
+        f"![{experiment.title}]({experiment.name}.png)",
+    ]
+    if experiment.name == "catalogue":
+        parts += [f"{text}" for result in results for text in _reached(result)]
+    else:
+        parts.append(_regrets(experiment, results))
+    if synthetic:
+        parts += [
+            "Bounds of Theorem 1 with delta = 1/n: HierTS with the constant of Lemma 4 and with the telescoped one, TS "
+            "and FlatTS with the telescoped one, the ratio of the complexities of TS and HierTS, and the regret of "
+            "uniform play. A bound above the regret of uniform play is vacuous and stands in parentheses.",
+            _table(
+                ["cell", "HierTS, lemma", "HierTS, telescoped", "TS", "FlatTS", "G(TS) / G(HierTS)", "uniform play"],
+                map(_bound_row, results),
+            ),
+        ]
+    if experiment.details is not None:
+        parts.append(experiment.details())
+    return parts
+
+
+def _exceptions(outcome: Outcome) -> str:
+    """The cells that had fewer runs or rounds."""
+    fewer = [
+        f"{r.runs} runs of {len(r.mean['HierTS']):,} rounds: {r.cell.name}"
+        for r in outcome.results
+        if (r.runs, len(r.mean["HierTS"])) != (outcome.settings.runs, outcome.settings.rounds)
+    ]
+    return f" ({'; '.join(fewer)})" if fewer else ""
+
+
+def _regrets(experiment: Experiment, results: Sequence[CellResult]) -> str:
+    return _table(
         ["cell", "actions", *experiment.policies, "TS / HierTS"],
         (
             [
                 r.cell.name,
-                str(r.cell.branching**r.cell.height),
+                str(r.n_actions),
                 *(f"{r.mean[name][-1]:.1f} ± {r.error[name][-1]:.1f}" for name in experiment.policies),
                 "{:.2f} ± {:.2f}".format(*r.ratio("TS", "HierTS")),
             ]
             for r in results
         ),
     )
+
+
+def _reached(result: CellResult) -> list[str]:
+    """What matters to a user in one cell of real rewards."""
+    rounds = len(next(iter(result.mean.values())))
+    early = min(1_000, rounds)
     return [
-        f"{experiment.where[0].upper()}{experiment.where[1:]}.",
-        f"![{experiment.title}]({experiment.name}.png)",
-        regrets,
-        "Bounds of Theorem 1 with delta = 1/n: HierTS with the constant of Lemma 4 and with the telescoped one, TS "
-        "and FlatTS with the telescoped one, the ratio of the complexities of TS and HierTS, and the regret of uniform "
-        "play. A bound above the regret of uniform play is vacuous and stands in parentheses.",
+        f"### {result.cell.name[0].upper()}{result.cell.name[1:]}",
+        f"{result.n_actions:,} products; the best earns {result.best:.3f} a line.",
         _table(
-            ["cell", "HierTS, lemma", "HierTS, telescoped", "TS", "FlatTS", "G(TS) / G(HierTS)", "uniform play"],
-            map(_bound_row, results),
+            [
+                "policy",
+                "regret",
+                f"share of the best by round {early:,}",
+                f"by round {rounds:,}",
+                "products tried",
+                "time a round",
+            ],
+            (
+                [
+                    name,
+                    f"{result.mean[name][-1]:.0f} ± {result.error[name][-1]:.0f}",
+                    f"{result.share_of_best(name, early):.0%}",
+                    f"{result.share_of_best(name, rounds):.0%}",
+                    f"{result.tried[name].mean():,.0f}",
+                    f"{result.seconds[name].mean() / rounds * 1e6:.0f} µs",
+                ]
+                for name in result.mean
+            ),
         ),
     ]
 

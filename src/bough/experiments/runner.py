@@ -8,7 +8,7 @@ import math
 import platform
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -18,11 +18,12 @@ import numpy as np
 
 from bough import storage
 from bough.arrays import Floats
-from bough.experiments.sweeps import POLICIES, Cell, Experiment
+from bough.experiments.sweeps import Cell, Experiment
 from bough.simulation import simulate
 
 _KIND = "simulated-cell"
-_VERSION = 1
+_VERSION = 2
+_SIZES = {"mean": "rounds", "error": "rounds", "final": "runs", "tried": "runs", "seconds": "runs"}
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,44 @@ class Settings:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment that was run: with which settings, and what came of each cell."""
+
+    experiment: Experiment
+    settings: Settings
+    results: list[CellResult]
+
+
 @dataclass(frozen=True, eq=False)
 class CellResult:
     """The regret of each policy in one cell."""
 
-    cell: Cell
+    cell: Any
     mean: dict[str, Floats]
     """(rounds,) cumulative regret averaged over the runs"""
     error: dict[str, Floats]
     """(rounds,) its standard error"""
     final: dict[str, Floats]
     """(runs,) the regret of each run after the last round; runs are paired across policies"""
+    tried: dict[str, Floats]
+    """(runs,) how many different actions each run took"""
+    seconds: dict[str, Floats]
+    """(runs,) how long each run took by the clock"""
+    n_actions: int
+    best: float
+    """The mean reward that regret is measured against, averaged over runs and rounds"""
 
     @property
     def runs(self) -> int:
         """How many runs there are."""
         return len(next(iter(self.final.values())))
+
+    def share_of_best(self, policy: str, rounds: int) -> float:
+        """The reward per round that a policy has reached by then, as a share of the best: over the last tenth."""
+        window = max(rounds // 10, 1)
+        regret = np.concatenate([[0.0], self.mean[policy]])
+        return float(1.0 - (regret[rounds] - regret[rounds - window]) / (window * self.best))
 
     def difference(self, policy: str, other: str) -> tuple[float, float]:
         """The final regret of `policy` less that of `other`, and the standard error of that paired difference."""
@@ -80,11 +103,12 @@ def run_experiment(
     """
     results = []
     for cell in experiment.cells:
-        path, wanted = _place(experiment, cell, settings, out)
+        here = _limited(settings, cell)
+        path, wanted = _place(experiment, cell, here, out)
         kept = _read(path, wanted, cell)
         started(cell, kept is not None)
         if kept is None:
-            kept = _simulated(cell, experiment, settings, jobs, progress)
+            kept = _simulated(cell, experiment, here, jobs, progress)
             path.parent.mkdir(parents=True, exist_ok=True)
             storage.write(path, {"kind": _KIND, "version": _VERSION, **wanted}, _arrays(kept))
         results.append(kept)
@@ -95,7 +119,7 @@ def kept_results(experiment: Experiment, settings: Settings, out: Path) -> list[
     """The results of an experiment whose every cell is kept with these settings and versions, or None."""
     found = []
     for cell in experiment.cells:
-        result = _read(*_place(experiment, cell, settings, out), cell)
+        result = _read(*_place(experiment, cell, _limited(settings, cell), out), cell)
         if result is None:
             return None
         found.append(result)
@@ -104,11 +128,11 @@ def kept_results(experiment: Experiment, settings: Settings, out: Path) -> list[
 
 def _place(experiment: Experiment, cell: Cell, settings: Settings, out: Path) -> tuple[Path, dict[str, Any]]:
     """Where the result of a cell is kept, and what its header must say for it to count."""
-    name = f"{experiment.name}-b{cell.branching}-h{cell.height}-n{settings.rounds}-r{settings.runs}-s{settings.seed}"
+    name = f"{experiment.name}-{cell.slug}-n{settings.rounds}-r{settings.runs}-s{settings.seed}"
     wanted = {
         "settings": asdict(settings),
-        "cell": asdict(cell),
-        "policies": list(experiment.policies),
+        "cell": cell.identity,
+        "policies": list(experiment.makers(cell)),
         "versions": versions(),
     }
     return out / "cells" / f"{name}.bough", wanted
@@ -117,20 +141,32 @@ def _place(experiment: Experiment, cell: Cell, settings: Settings, out: Path) ->
 def _simulated(
     cell: Cell, experiment: Experiment, settings: Settings, jobs: int | None, progress: Callable[[int], None] | None
 ) -> CellResult:
-    policies = {name: POLICIES[name] for name in experiment.policies}
+    policies = experiment.makers(cell)
     seed = [settings.seed, zlib.crc32(cell.name.encode())]
-    run = simulate(cell.model(), policies, settings.rounds, settings.runs, seed, jobs, progress=progress)
+    run = simulate(cell.problem(), policies, settings.rounds, settings.runs, seed, jobs, progress=progress)
     return CellResult(
         cell,
         {name: run.mean(name) for name in policies},
         {name: run.standard_error(name) for name in policies},
         {name: run.regret[name][:, -1].copy() for name in policies},
+        {name: run.tried[name].astype(np.float64) for name in policies},
+        run.seconds,
+        run.n_actions,
+        run.best,
     )
 
 
+def _limited(settings: Settings, cell: Cell) -> Settings:
+    """The settings, less where a cell is worth fewer rounds or runs."""
+    most = getattr(cell, "most", (settings.rounds, settings.runs))
+    return replace(settings, rounds=min(settings.rounds, most[0]), runs=min(settings.runs, most[1]))
+
+
 def _arrays(result: CellResult) -> dict[str, Any]:
-    parts = (("mean", result.mean), ("error", result.error), ("final", result.final))
-    return {f"{part}-{name}": curve for part, curves in parts for name, curve in curves.items()}
+    found: dict[str, Any] = {"world": np.array([result.n_actions, result.best])}
+    for part in _SIZES:
+        found |= {f"{part}-{name}": curve for name, curve in getattr(result, part).items()}
+    return found
 
 
 def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
@@ -141,14 +177,14 @@ def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
         header, arrays = storage.read(path, _KIND, _VERSION)
         if any(header.get(key) != value for key, value in wanted.items()):
             return None
-        sizes = {"mean": "rounds", "error": "rounds", "final": "runs"}
-        parts = [{name: arrays[f"{part}-{name}"] for name in wanted["policies"]} for part in sizes]
-        for part, size in zip(parts, sizes.values(), strict=True):
-            if any(array.shape != (wanted["settings"][size],) for array in part.values()):
+        parts = {part: {name: arrays[f"{part}-{name}"] for name in wanted["policies"]} for part in _SIZES}
+        n_actions, best = arrays["world"].tolist()
+        for part, size in _SIZES.items():
+            if any(array.shape != (wanted["settings"][size],) for array in parts[part].values()):
                 raise ValueError("its arrays have the wrong shape")
     except (ValueError, KeyError) as error:
         raise ValueError(f"the earlier result {path} is damaged; delete it and run again ({error})") from error
-    return CellResult(cell, *parts)
+    return CellResult(cell, **parts, n_actions=int(n_actions), best=best)
 
 
 # -- what an experiment leaves in its folder -------------------------------------------------------
@@ -157,7 +193,7 @@ def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
 def tidy_rows(experiment: Experiment, results: list[CellResult]) -> Iterator[tuple[Any, ...]]:
     """(experiment, cell, policy, round, mean, se, runs) for every policy and round of every cell."""
     for result in results:
-        for policy in experiment.policies:
+        for policy in result.mean:
             curves = zip(result.mean[policy].tolist(), result.error[policy].tolist(), strict=True)
             for t, (mean, error) in enumerate(curves, 1):
                 yield experiment.name, result.cell.name, policy, t, f"{mean:.6g}", f"{error:.6g}", result.runs

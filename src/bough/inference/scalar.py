@@ -62,17 +62,20 @@ class ScalarEngine:
     def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None) -> None:
         """Add rewards of leaves; each touched node is refreshed once."""
         slots = self._touch(leaves)
+        if len(slots) == 1:
+            kernels.observe_one(
+                slots, rewards, self._mean, 1.0 / self._noise, self.touched.parent, self.touched.class_, self._variance,
+                self._state, self._law,
+            )  # fmt: skip
+            return
         kernels.collect(slots, rewards, self._mean, 1.0 / self._noise, self._state)
         self._refresh_paths(slots)
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the rewards that were summed for distinct leaves."""
+        averages, spreads = statistics.averages_and_spreads()
         slots = self._touch(leaves)
-        average = statistics.sum_y / statistics.count
-        spread = statistics.sum_yy - statistics.sum_y * average
-        # One reward has no spread, and rounding must not make a negative one.
-        spread = np.where(statistics.count == 1.0, 0.0, np.maximum(spread, 0.0))
-        kernels.collect_sums(slots, statistics.count, average - self._mean, spread, 1.0 / self._noise, self._state)
+        kernels.collect_sums(slots, statistics.count, averages - self._mean, spreads, 1.0 / self._noise, self._state)
         self._refresh_paths(slots)
 
     def _touch(self, leaves: Nodes) -> Nodes:
@@ -93,10 +96,7 @@ class ScalarEngine:
         """Bring the laws on the paths from these slots to the root up to date."""
         stale = np.empty(min(self.touched.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
         n_stale = kernels.mark_paths(slots, self.touched.parent, self._law, stale)
-        stale = stale[:n_stale]
-        if len(slots) > 1:
-            stale = np.sort(stale)[::-1].copy()
-        self._refresh(stale)
+        self._refresh(np.sort(stale[:n_stale])[::-1].copy())
 
     def _refresh(self, rootward: Nodes) -> None:
         """Bring the laws of slots, which come in descending order, up to date with their state."""

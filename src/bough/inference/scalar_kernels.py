@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough.arrays import Floats, Integers, Nodes
 from bough.inference.jit import kernel
 
 # Columns of the state of a slot, and of its law given the parent, which is all that sampling reads.
@@ -108,6 +108,26 @@ def refresh(
     for i in range(len(rootward)):
         slot = rootward[i]
         refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
+
+
+@kernel
+def observe_one(
+    slots: Nodes,  # (1,)
+    rewards: Floats,  # (1,)
+    mean: float,
+    precision: float,  # of one reward
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    state: Floats,  # (T, 6)
+    law: Floats,  # (T, 3)
+) -> None:
+    """Adds one reward to its leaf, and refreshes the path to the root."""
+    collect(slots, rewards, mean, precision, state)
+    slot = slots[0]
+    while slot >= 0:
+        refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
+        slot = parent[slot]
 
 
 @kernel
@@ -245,7 +265,11 @@ def play(
     quantiles: Floats,  # (rounds,) standard deviations added to the means
     rng: np.random.Generator,
     truth: Floats,  # (K,) each action's mean reward
-    noise: Floats,  # (rounds,) added to the mean reward
+    best: float,  # what regret is measured against
+    noise: Floats,  # (rounds,) added to the mean reward, unless there are residuals
+    residuals: Floats,  # (n,) each action's own noise, or empty
+    residual_start: Integers,  # (K + 1,)
+    pick: Floats,  # (rounds,) uniform
     leaves: Nodes,  # (K,)
     tree_parent: Nodes,  # (V,)
     class_of_node: Nodes,  # (V,)
@@ -265,7 +289,6 @@ def play(
     A whole run of a policy. Every node has a slot, its own number. The same numbers, drawn in the same order, as
     the policy's own decide and update give.
     """
-    best = truth.max()
     for i in range(len(law)):
         law[i, GAIN] = 1.0
         law[i, OFFSET] = 0.0
@@ -286,15 +309,24 @@ def play(
                     spread[i] = law[i, DEVIATION] ** 2 + law[i, GAIN] ** 2 * above
                 else:
                     spread[i] = above + variance[class_of_node[i]]
+        variance_before = -1.0
+        width = 0.0
         for k in range(len(leaves)):
             score[k] = value[leaves[k]]
             if quantiles[t] != 0.0:
-                score[k] += quantiles[t] * math.sqrt(spread[leaves[k]])
+                if spread[leaves[k]] != variance_before:  # siblings that nobody has tried have the same
+                    variance_before = spread[leaves[k]]
+                    width = quantiles[t] * math.sqrt(variance_before)
+                score[k] += width
         action = _choose(score, rng)
         gap[t] = best - truth[action]
+        off = noise[t]
+        if len(residuals) > 0:
+            start = residual_start[action]
+            off = residuals[start + int(pick[t] * (residual_start[action + 1] - start))]
         slot = leaves[action]
         state[slot, M] += precision
-        state[slot, ETA] += precision * (truth[action] + noise[t] - mean)
+        state[slot, ETA] += precision * (truth[action] + off - mean)
         while slot >= 0:
             refresh_slot(slot, tree_parent[slot], variance[class_of_node[slot]], state, law)
             slot = tree_parent[slot]

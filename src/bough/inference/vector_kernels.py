@@ -339,8 +339,12 @@ def play(
     sampled: bool,  # draw parameters each round; otherwise take their means
     rng: np.random.Generator,
     truth: Floats,  # (K, d) each action's parameter
+    eligible: Flags,  # (K,) the actions among which the best is sought
     contexts: Floats,  # (rounds, d)
-    noise: Floats,  # (rounds,) added to the mean reward
+    noise: Floats,  # (rounds,) added to the mean reward, unless there are residuals
+    residuals: Floats,  # (n,) each action's own noise, or empty
+    residual_start: Integers,  # (K + 1,)
+    pick: Floats,  # (rounds,) uniform
     leaves: Nodes,  # (K,)
     tree_parent: Nodes,  # (V,)
     class_of_node: Nodes,  # (V,)
@@ -381,7 +385,8 @@ def play(
             for k in range(d):
                 score[a] += value[leaves[a], k] * contexts[t, k]
                 true += truth[a, k] * contexts[t, k]
-            best = max(best, true)
+            if eligible[a]:
+                best = max(best, true)
         action = _choose(score, rng)
         taken = 0.0
         for k in range(d):
@@ -391,7 +396,11 @@ def play(
         for k in range(d):
             w[k] = contexts[t, k] / deviation
             expected += contexts[t, k] * mean[k]
-        r = (taken + noise[t] - expected) / deviation
+        off = noise[t]
+        if len(residuals) > 0:
+            start = residual_start[action]
+            off = residuals[start + int(pick[t] * (residual_start[action + 1] - start))]
+        r = (taken + off - expected) / deviation
         slot = leaves[action]
         observe_row(w, r, slot, tree_parent, class_of_node, factor, triangle, pull, target, stale, own, cosine, sine)
         while slot >= 0:

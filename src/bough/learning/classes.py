@@ -27,20 +27,31 @@ class NodeClasses:
         """The classes that a user's `by` means on these trees."""
         if isinstance(by, NodeClasses):
             return by
-        if by == "depth":
+        if hasattr(by, "to_dict"):  # a pandas Series, whose index has the names
+            by = by.to_dict()
+        if isinstance(by, str) and by == "depth":
             most = max(tree.height for tree in trees)
             return cls("depth", tuple(f"depth {i}" for i in range(most + 1)), tuple(tree.depth for tree in trees))
-        if by == "height":
+        if isinstance(by, str) and by == "height":
             most = max(tree.height for tree in trees)
             heights = tuple(tree.node_height for tree in trees)
             return cls("height", tuple(f"height {i}" for i in range(most + 1)), heights)
         if not isinstance(by, Mapping):
             raise ValueError(f'by is {by!r}; give "depth", "height", or a mapping from the nodes\' names to classes')
-        labels = list(dict.fromkeys(by.values()))
+        given = [str(label) for label in by.values()]
+        labels = list(dict.fromkeys(given))
+        taken = next((label for label in labels if label in ("mean", "noise")), None)
+        if taken is not None:
+            raise ValueError(
+                f"a class is called {taken!r}, which is an estimate's name already; call it something else"
+            )
         code = {label: i for i, label in enumerate(labels)}
         names = list(by)
-        codes = np.array([code[label] for label in by.values()], dtype=np.int32)
-        return cls("node", tuple(map(str, labels)), tuple(_named(tree, names, codes) for tree in trees))
+        nowhere = next((name for name in names if all(tree.node_names.find(name) < 0 for tree in trees)), None)
+        if nowhere is not None:
+            raise ValueError(f"by has {nowhere!r}, which is no node; {trees[0].node_names.suggestion(nowhere)}")
+        codes = np.array([code[label] for label in given], dtype=np.int32)
+        return cls("node", tuple(labels), tuple(_named(tree, names, codes) for tree in trees))
 
     @classmethod
     def of_model(cls, classes: ClassCovariances) -> NodeClasses:

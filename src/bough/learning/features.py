@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bough import inputs
-from bough.arrays import Floats, Integers
+from bough.arrays import Floats, Integers, Nodes
 from bough.covariance import by_depth, by_node
 from bough.learning.fit import fit_prior
 from bough.model import GaussianModel
@@ -49,8 +49,12 @@ def prior_from_features(
     if spread not in ("items", "means"):
         raise ValueError(f'spread is {spread!r}; give "items" or "means"')
     rows = inputs.floats(features, "features")
-    if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
-        raise ValueError(f"the features have shape {rows.shape} or are not finite; give (n, d), a row an item")
+    if rows.ndim != 2 or not len(rows):
+        raise ValueError(f"the features have shape {rows.shape}; give (n, d), a row an item")
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise ValueError(f"the features in row {row} are {rows[row]}; features must be finite")
     leaves = tree.action_nodes(inputs.as_names(action))
     if len(leaves) != len(rows):
         raise ValueError(f"action has length {len(leaves)} and features {len(rows)}; give one for each item")
@@ -68,25 +72,28 @@ def prior_from_features(
     return _fitted_means(tree, rows - centre, place, counts, centre, noise_variance, penalty)
 
 
-def _node_covariances(tree: Tree, rows: Floats, leaves: Any) -> Floats:
-    """(V, d, d) the covariance of the rows at or below each node."""
+def _node_covariances(tree: Tree, rows: Floats, leaves: Nodes) -> Floats:
+    """(V, d, d) the covariance of the rows at or below each node, merged from those of its children."""
     d = rows.shape[1]
-    count = np.zeros(tree.n_nodes)
-    total = np.zeros((tree.n_nodes, d))
-    square = np.zeros((tree.n_nodes, d, d))
+    count, total = np.zeros(tree.n_nodes), np.zeros((tree.n_nodes, d))
     np.add.at(count, leaves, 1.0)
     np.add.at(total, leaves, rows)
+    levels = [(start, end) for start, end in tree._levels_upward() if start > 0]
+    for start, end in levels:
+        for sums in (count, total):
+            np.add.at(sums, tree.parent[start:end], sums[start:end])
+    mean = total / count[:, None]
+    scatter = np.zeros((tree.n_nodes, d, d))
     order = np.argsort(leaves, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
-        square[leaves[group[0]]] = rows[group].T @ rows[group]
-    for start, end in tree._levels_upward():
-        if start == 0:
-            break
+        centred = rows[group] - mean[leaves[group[0]]]
+        scatter[leaves[group[0]]] = centred.T @ centred
+    for start, end in levels:
         above = tree.parent[start:end]
-        for sums in (count, total, square):
-            np.add.at(sums, above, sums[start:end])
-    mean = total / count[:, None]
-    return np.asarray(square / count[:, None, None] - mean[:, :, None] * mean[:, None, :])
+        off = mean[start:end] - mean[above]
+        between = count[start:end, None, None] * off[:, :, None] * off[:, None, :]
+        np.add.at(scatter, above, scatter[start:end] + between)
+    return np.asarray(scatter / count[:, None, None])
 
 
 def _fitted_means(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bough.arrays import Flags, Floats
+from bough.arrays import Flags, Floats, Integers
 from bough.covariance import resolve_one
 from bough.learning.classes import NodeClasses
 from bough.learning.forest import Forest
@@ -26,7 +26,10 @@ _FURTHEST = 30.0  # how far from its start a logarithm may go; what reaches the 
 _NEAR_ZERO = 1e-4  # of the rewards' variance: smaller variances are asked whether they are zero
 _VAGUE = 1.5  # a standard error of a log-variance beyond which its interval begins at zero
 _DROP = 1.3528  # of the log evidence at the upper end of a one-sided 95% interval
-_SLOPE = 1e-3  # the largest gradient, for each square root of a node, that counts as none
+_CONSTANT = 1e-13  # of the rewards' mean square: less variance is rounding
+_LEAST_NOISE = 1e-8  # of the rewards' variance: the noise that is learned is never less
+_PRECISION = 2e-16  # of the log evidence, relative, at which the search ends
+_SLOPE = 0.02  # the largest gradient that counts as none, in standard errors of a parameter
 
 
 def fit_prior(
@@ -43,18 +46,20 @@ def fit_prior(
     reward: str | None = None,
     context: Sequence[str] | None = None,
     weight: str | None = None,
+    intercept: bool = False,
     bad: Literal["error", "skip"] = "error",
 ) -> PriorFit:
     """Learn a prior from a log: maximise the exact evidence over the variances, with the mean by least squares.
 
     `data` is `Statistics`, or any log that `summarise` takes, with the names of its columns in `action`, `reward`,
-    `context` and `weight`. Several trees, each with its log, in two lists, share one prior.
+    `context` and `weight`, and its `intercept` and `bad`. Several trees, each with its log, in two lists, share one
+    prior.
 
     `by` says which nodes share a covariance: those of one "depth", of one "height", or a mapping from each node's
     name to its class. `noise` is the variance of a reward, or "learn"; `mean` the prior mean, or "learn". `root` is the
     root's covariance: one tree cannot tell it from the mean, so it is set, to zero unless given, and learned only where
     there are several trees or it is "learn". With contexts, `structure` is that of a class's covariance: "full",
-    "diagonal", or "scaled", a multiple of the identity.
+    "diagonal", or "scaled", a multiple of the diagonal that has every feature, at its usual size, matter alike.
 
     `penalty` is the width of a weak normal prior on each log-variance, around equal shares of the rewards' variance;
     None is plain maximum likelihood, in which variances may come out as zero.
@@ -75,7 +80,7 @@ def fit_prior(
     log evidence -2,648.9, converged
     >>> agent = bough.HierTS(fit.model, seed=0)
     """
-    trees, logs = _paired(tree, data, action, reward, context, weight, bad)
+    trees, logs = _paired(tree, data, Columns(action, reward, context, weight, intercept, bad))
     if structure not in _STRUCTURES:
         raise ValueError(f"structure is {structure!r}; give one of {', '.join(_STRUCTURES)}")
     classes = NodeClasses.of(by, trees)
@@ -94,10 +99,9 @@ class Wishes(NamedTuple):
     """Of the penalty."""
     structure: Structure = "full"
     base: Floats | None = None
-    """(n_classes,) or (n_classes, d, d): where the search begins, and what "scaled" learns multiples of; the identity
-    where None."""
-    fixed: Flags | None = None
-    """(n_classes,) those that stay as `base` has them."""
+    """(n_classes,) or (n_classes, d, d): a prior whose sizes are learned, and which keeps its proportions otherwise."""
+    group: Integers | None = None
+    """(n_classes,) with `base`, the classes whose sizes are one number; -1 for those that stay as they are."""
 
     @classmethod
     def checked(cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure) -> Wishes:
@@ -110,31 +114,51 @@ class Wishes(NamedTuple):
         return cls(checked_noise, given, root, None if penalty is None else _positive("penalty", penalty), structure)
 
 
+class Learned(NamedTuple):
+    """The maximum of an objective."""
+
+    objective: Objective
+    parameters: Floats
+    covariance: Floats
+    noise: float
+    zero: Flags
+    """(n_classes,) variances that came out as zero."""
+    converged: bool
+
+    @classmethod
+    def of(cls, forest: Forest, labels: Sequence[str], group: Integers, wishes: Wishes) -> Learned:
+        """What has the most evidence; a `ValueError` where the rewards cannot tell."""
+        total = forest.reward_variance() if forest.n_rows else 0.0
+        size = float(forest.statistics.sum_yy.sum()) / max(forest.n_rows, 1.0)
+        if not total > _CONSTANT * size:
+            raise ValueError(
+                f"the {forest.n_rows:g} rewards do not vary, or so little that rounding hides it; there is no variance "
+                "to learn from them (take off what they have in common)"
+            )
+        silent = np.flatnonzero((group >= 0) & (forest.nodes_of_class == 0))
+        if wishes.width is None and len(silent):
+            raise ValueError(
+                f"no observed node has {labels[silent[0]]}, so plain maximum likelihood cannot learn its variance; "
+                "give a penalty, or other classes"
+            )
+        objective = _objective(forest, group, wishes, total)
+        parameters, converged = _maximised(objective, math.log(_LEAST_NOISE * total))
+        covariance, noise = objective.unpacked(parameters)
+        zero = np.zeros(len(group), dtype=np.bool_)
+        if covariance.ndim == 1 and wishes.width is None:
+            zero = _zeros(objective, covariance, noise, total)
+            covariance[zero] = 0.0
+        return cls(objective, parameters, covariance, noise, zero, converged)
+
+
 def fit(trees: Sequence[Tree], logs: Sequence[Statistics], classes: NodeClasses, wishes: Wishes) -> PriorFit:
     """`fit_prior` of what has been checked already."""
     forest = Forest.planted(trees, logs, classes)
-    total = forest.reward_variance() if forest.n_rows else 0.0
-    if not total > 0.0:
-        raise ValueError(f"the {forest.n_rows:g} rewards do not vary; there is no variance to learn from them")
-    learned = _learned_classes(trees, classes, wishes)
-    if wishes.fixed is not None:
-        learned &= ~wishes.fixed
-    silent = np.flatnonzero(learned & (forest.nodes_of_class == 0))
-    if wishes.width is None and len(silent):
-        raise ValueError(
-            f"no observed node has {classes.labels[silent[0]]}, so plain maximum likelihood cannot learn its "
-            "variance; give a penalty, or other classes"
-        )
-    objective = _objective(forest, learned, wishes, total)
-    parameters, converged = _maximised(objective)
-    covariance, noise = objective.unpacked(parameters)
-    zero = np.zeros(len(learned), dtype=np.bool_)
-    if covariance.ndim == 1 and wishes.width is None:
-        zero = _zeros(objective, covariance, noise, total)
-        covariance[zero] = 0.0
+    learned = Learned.of(forest, classes.labels, _groups(trees, classes, wishes), wishes)
+    objective, covariance, noise = learned.objective, learned.covariance, learned.noise
     log_evidence, _ = objective.evidence(covariance, noise)
     mean, mean_error = objective.mean, objective.mean_error
-    intervals = _intervals(objective, parameters, covariance, noise, zero)
+    intervals = _intervals(learned)
     models = tuple(
         GaussianModel(tree, mean, one, noise)
         for tree, one in zip(trees, classes.covariances(trees, covariance), strict=True)
@@ -145,20 +169,31 @@ def fit(trees: Sequence[Tree], logs: Sequence[Statistics], classes: NodeClasses,
     for i, label in enumerate(classes.labels):
         estimates[label] = Estimate(float(sizes[i]), *intervals[i], shares[i], int(forest.nodes_of_class[i]))
     estimates["noise"] = Estimate(noise, *intervals[-1], shares[-1], round(forest.n_rows))
-    table = {
-        label: one if covariance.ndim > 1 else float(one) for label, one in zip(classes.labels, covariance, strict=True)
-    }
-    return PriorFit(models, mean, table, noise, log_evidence, converged, estimates)
+    table: dict[str, Any] = dict(zip(classes.labels, covariance.tolist(), strict=True))
+    if covariance.ndim > 1:
+        table = dict(zip(classes.labels, covariance, strict=True))
+    return PriorFit(models, mean, table, noise, log_evidence, learned.converged, estimates)
 
 
 # -- what is asked ---------------------------------------------------------------------------------
 
 
-def _paired(
-    tree: Any, data: Any, action: Any, reward: Any, context: Any, weight: Any, bad: Any
-) -> tuple[list[Tree], list[Statistics]]:
+class Columns(NamedTuple):
+    """What `summarise` is told of a log."""
+
+    action: Any
+    reward: Any
+    context: Any
+    weight: Any
+    intercept: bool
+    bad: Any
+
+
+def _paired(tree: Any, data: Any, columns: Columns) -> tuple[list[Tree], list[Statistics]]:
     """The trees and the statistics of their logs."""
     several = isinstance(tree, (list, tuple))
+    if not several and isinstance(data, (list, tuple)):
+        raise ValueError("there is one tree and a list of logs; give a list of trees as well, or add the logs up")
     trees = list(tree) if several else [tree]
     logs = list(data) if several and isinstance(data, (list, tuple)) else [data]
     if len(trees) != len(logs) or not trees:
@@ -171,9 +206,10 @@ def _paired(
     found = []
     for one, log in zip(trees, logs, strict=True):
         if not isinstance(log, Statistics):
-            if action is None or reward is None:
+            if columns.action is None or columns.reward is None:
                 raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
-            log = summarise(log, one, action, reward, context, weight, bad=bad)
+            *named, intercept, bad = columns
+            log = summarise(log, one, *named, intercept=intercept, bad=bad)
         found.append(log)
     if len({log.dim for log in found}) > 1:
         raise ValueError("some logs have contexts of another length than the others; give all the same columns")
@@ -202,59 +238,56 @@ def _numbers(what: str, value: Any, shape: tuple[int, ...]) -> Any:
     return given if shape else float(given)
 
 
-def _learned_classes(trees: Sequence[Tree], classes: NodeClasses, wishes: Wishes) -> Flags:
+def _groups(trees: Sequence[Tree], classes: NodeClasses, wishes: Wishes) -> Integers:
+    """(n_classes,) a number for each class that is learned, and -1 for a root's that is set."""
     lone = classes.lone_roots
-    if wishes.base is not None and not isinstance(wishes.root, str):
-        return ~lone
-    if isinstance(wishes.root, str) or (wishes.root is None and len(trees) > 1):
-        return np.ones(len(lone), dtype=np.bool_)
-    if wishes.root is not None and not lone.any():
+    if wishes.root is not None and not isinstance(wishes.root, str) and not lone.any():
         raise ValueError("root was given, but the root shares its class with other nodes; leave it out, or change by")
-    return ~lone
+    learned = np.ones(len(lone), dtype=np.bool_)
+    if not isinstance(wishes.root, str) and not (wishes.root is None and len(trees) > 1):
+        learned = ~lone
+    return np.where(learned, np.cumsum(learned) - 1, -1)
 
 
 # -- how it is found -------------------------------------------------------------------------------
 
 
-def _objective(forest: Forest, learned: Flags, wishes: Wishes, total: float) -> Objective:
+def _objective(forest: Forest, group: Integers, wishes: Wishes, total: float) -> Objective:
     dim = forest.statistics.dim
     noise_learned = wishes.noise is None
-    components = int(learned.sum()) + noise_learned
-    # A priori every level, and the noise, has an equal share of the variance of the rewards.
+    # A priori every learned level of a path, and the noise, has an equal share of the variance of the rewards.
+    components = max(float(forest.nodes_a_path()[group >= 0].sum()), 1.0) + noise_learned
     if wishes.noise is None:
         share = noise = total / components
     else:
         noise = wishes.noise
-        share = max(total - noise, 0.1 * total) / max(components, 1)
-    centre = math.log(share / (dim or 1))
-    penalty = None if wishes.width is None else Penalty(centre, math.log(share), wishes.width)
-    covariance = _first_guess(forest, learned, wishes, share)
+        share = max(total - noise, 0.1 * total) / components
+    penalty = None
+    if wishes.width is not None:
+        penalty = Penalty(math.log(share / (dim or 1)), math.log(share), wishes.width)
+    covariance = _first_guess(forest, group >= 0, wishes, share)
     if dim is None:
-        return ScalarEvidence(forest, covariance, learned, noise, noise_learned, wishes.mean, penalty)
-    return VectorEvidence(forest, covariance, learned, noise, noise_learned, wishes.mean, penalty, wishes.structure)
+        return ScalarEvidence(forest, covariance, group, noise, noise_learned, wishes.mean, penalty)
+    return VectorEvidence(forest, covariance, group, noise, noise_learned, wishes.mean, penalty, wishes.structure)
 
 
 def _first_guess(forest: Forest, learned: Flags, wishes: Wishes, share: float) -> Floats:
     """The covariances that are set, and equal shares of the rewards' variance for those that are learned."""
+    if wishes.base is not None:
+        return wishes.base.copy()
     dim = forest.statistics.dim
-    lone_root = 0.0 if wishes.root is None or isinstance(wishes.root, str) else wishes.root
     if dim is None:
         table = np.full(len(learned), share)
     else:
         assert forest.statistics.sum_xx is not None
         unit = np.einsum("njj->j", forest.statistics.sum_xx) / forest.n_rows
         unit[unit == 0.0] = 1.0
-        one = np.eye(dim) / unit.sum() if wishes.structure == "scaled" else np.diag(1.0 / (dim * unit))
-        table = np.repeat(share * one[None], len(learned), axis=0)
-    if wishes.base is None:
-        table[~learned] = lone_root
-    else:
-        kept = ~learned if dim is None else np.ones(len(learned), dtype=np.bool_)
-        table[kept] = wishes.base[kept]
+        table = np.repeat(np.diag(share / (dim * unit))[None], len(learned), axis=0)
+    table[~learned] = 0.0 if wishes.root is None or isinstance(wishes.root, str) else wishes.root
     return table
 
 
-def _maximised(objective: Objective) -> tuple[Floats, bool]:
+def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bool]:
     """The best parameters, and whether they are known to be."""
     from scipy.optimize import minimize  # takes longer to load than most fits take
 
@@ -263,22 +296,30 @@ def _maximised(objective: Objective) -> tuple[Floats, bool]:
         objective.value_and_gradient(start)
         return start, True
 
-    def descent(parameters: Floats) -> tuple[float, Floats]:
-        value, gradient = objective.value_and_gradient(parameters)
-        return -value, -gradient
+    unit = 1.0 / np.sqrt(objective.curvature())
 
+    def descent(steps: Floats) -> tuple[float, Floats]:
+        value, gradient = objective.value_and_gradient(start + unit * steps)
+        return -value, -gradient * unit
+
+    lowest = np.full(len(start), -_FURTHEST)
+    if objective.noise_learned:
+        lowest[-1] = least_log_noise - start[-1]
     found = minimize(
         descent,
-        start,
+        np.zeros(len(start)),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(value - _FURTHEST, value + _FURTHEST) for value in start],
-        options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-7},
+        bounds=[(low / one, _FURTHEST / one) for low, one in zip(lowest, unit, strict=True)],
+        options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": 1e-7},
     )
-    _, gradient = objective.value_and_gradient(found.x)
-    inside = np.abs(found.x - start) < _FURTHEST * (1.0 - 1e-9)
-    slope = float(np.abs(gradient[inside]).max()) if inside.any() else 0.0
-    return found.x, slope <= _SLOPE * math.sqrt(len(objective.forest.parent))
+    parameters = start + unit * found.x
+    _, gradient = objective.value_and_gradient(parameters)
+    step = parameters - start
+    inside = (step > lowest + 1e-9) & (step < _FURTHEST - 1e-9)
+    slope = float(np.abs(gradient * unit)[inside].max(initial=0.0))
+    floored = objective.noise_learned and not inside[-1]  # rewards that do not vary within actions
+    return parameters, slope <= _SLOPE and not floored
 
 
 def _zeros(objective: Objective, variance: Floats, noise: float, total: float) -> Flags:
@@ -292,17 +333,17 @@ def _zeros(objective: Objective, variance: Floats, noise: float, total: float) -
     return zero
 
 
-def _intervals(
-    objective: Objective, parameters: Floats, covariance: Floats, noise: float, zero: Flags
-) -> list[tuple[float, float]]:
+def _intervals(learned: Learned) -> list[tuple[float, float]]:
     """95% intervals of the sizes of all classes and, last, of the noise; a point where it is set."""
-    sizes = np.append(covariance if covariance.ndim == 1 else objective.sizes(parameters), noise)
-    learned = np.append(objective.learned, objective.noise_learned)
-    errors = np.zeros(len(sizes))
-    errors[learned] = objective.size_errors(parameters)
+    objective, covariance, noise = learned.objective, learned.covariance, learned.noise
+    sizes = np.append(objective.sizes(learned.parameters), noise)
+    by_group = np.append(objective.size_errors(learned.parameters), 0.0)  # what is set, -1, has no error
+    errors = np.append(by_group[objective.group], by_group[-2] if objective.noise_learned else 0.0)
     found = []
     for i, (size, error) in enumerate(zip(sizes.tolist(), errors.tolist(), strict=True)):
-        if i < len(zero) and (zero[i] or (objective.penalty is None and _VAGUE < error < math.inf)):
+        is_zero = i < len(learned.zero) and bool(learned.zero[i])
+        vague = objective.penalty is None and covariance.ndim == 1 and _VAGUE < error < math.inf
+        if is_zero or (vague and i < len(learned.zero)):
             found.append((0.0, _upper_end(objective, covariance, noise, i)))
         else:
             factor = math.exp(1.96 * error) if error < 100.0 else math.inf
@@ -311,11 +352,9 @@ def _intervals(
 
 
 def _upper_end(objective: Objective, variance: Floats, noise: float, i: int) -> float:
-    """How large a variance that came out as zero, or nearly, may be."""
+    """How large a variance that came out as zero, or nearly, may be, with the others as they are."""
     from scipy.optimize import brentq
 
-    if variance.ndim > 1:
-        return math.inf
     best, _ = objective.evidence(variance, noise)
 
     def drop(log_variance: float) -> float:

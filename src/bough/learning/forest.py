@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
+from bough.inference.evidence_kernels import add_up
 from bough.inference.touched import Touched
 from bough.learning.classes import NodeClasses
 from bough.statistics import Statistics
@@ -55,10 +56,16 @@ class Forest:
 
     def reward_variance(self) -> float:
         """The variance of all rewards around their mean."""
-        total = self.statistics.sum_y.sum() / self.n_rows
-        within = self.statistics.sum_yy - np.square(self.statistics.sum_y) / self.statistics.count
-        between = self.statistics.count * np.square(self.statistics.sum_y / self.statistics.count - total)
-        return float((np.maximum(within, 0.0) + between).sum() / self.n_rows)
+        averages, within = self.statistics.averages_and_spreads()
+        between = self.statistics.count * np.square(averages - self.statistics.sum_y.sum() / self.n_rows)
+        return float((within + between).sum() / self.n_rows)
+
+    def nodes_a_path(self) -> Floats:
+        """(n_classes,) how many nodes of each class an observed action's path has, on average."""
+        below = (self.leaf >= 0).astype(np.float64)
+        add_up(self.parent, below)
+        found = np.bincount(self.class_, below, minlength=len(self.nodes_of_class)) / len(self.statistics.actions)
+        return np.asarray(found, dtype=np.float64)
 
 
 def _side_by_side(logs: Sequence[Statistics]) -> Statistics:

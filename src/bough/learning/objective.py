@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough.arrays import Flags, Floats
+from bough.arrays import Flags, Floats, Integers
 from bough.learning.forest import Forest
 
 _STEP = 1e-4  # of a log-variance, for differences of the exact gradient
@@ -27,15 +27,33 @@ class Objective(ABC):
     mean: Any  # the prior mean at the last evaluation
     mean_error: Any  # its standard error; zero where it is given
 
-    def __init__(self, forest: Forest, learned: Flags, noise_learned: bool, penalty: Penalty | None) -> None:
+    def __init__(self, forest: Forest, group: Integers, noise_learned: bool, penalty: Penalty | None) -> None:
         self.forest = forest
-        self.learned = learned
+        self.group = group
         self.noise_learned = noise_learned
         self.penalty = penalty
+
+    @property
+    def learned(self) -> Flags:
+        """(n_classes,) those whose covariance is learned."""
+        return np.asarray(self.group >= 0)
+
+    @property
+    def n_groups(self) -> int:
+        """How many sizes are learned: classes of one group keep the proportions that they begin with."""
+        return int(self.group.max(initial=-1)) + 1
+
+    def by_group(self, of_class: Floats) -> Floats:
+        """(n_groups,) sums over the classes of each group."""
+        return np.bincount(self.group[self.learned], of_class[self.learned], minlength=self.n_groups).astype(np.float64)
 
     @abstractmethod
     def start(self) -> Floats:
         """Where the search begins."""
+
+    @abstractmethod
+    def curvature(self) -> Floats:
+        """About how curved the evidence is in each parameter, so that the search can take steps of one size in all."""
 
     @abstractmethod
     def unpacked(self, parameters: Floats) -> tuple[Floats, float]:
@@ -51,22 +69,26 @@ class Objective(ABC):
 
     @abstractmethod
     def scale_gradient(self, parameters: Floats, log_scale: Floats) -> Floats:
-        """The gradient by the logarithms of factors, one a learned class and one for the noise."""
+        """The gradient by the logarithms of factors, one a group and one for the noise."""
 
     @abstractmethod
     def sizes(self, parameters: Floats) -> Floats:
         """(n_classes,) the variance of each class; of a covariance, the mean of its diagonal."""
 
     def size_errors(self, parameters: Floats) -> Floats:
-        """The standard errors of the logarithms of the sizes and of the noise, from the curvature; inf where flat."""
-        n = int(self.learned.sum()) + self.noise_learned
+        """The standard errors of the logarithms of the groups' sizes and of the noise, from the curvature; inf where
+
+        that is flat.
+        """
+        n = self.n_groups + self.noise_learned
         hessian = np.empty((n, n))
         for i, step in enumerate(np.eye(n) * _STEP):
             ahead, behind = self.scale_gradient(parameters, step), self.scale_gradient(parameters, -step)
             hessian[i] = (ahead - behind) / (2.0 * _STEP)
         information = -(hessian + hessian.T) / 2.0
         values, vectors = np.linalg.eigh(information) if n else (np.empty(0), np.empty((0, 0)))
-        flat = values <= 1e-6  # a standard error of a thousand in the logarithm is no knowledge
+        # A standard error of a thousand in the logarithm is no knowledge, and differences have their rounding.
+        flat = values <= 1e-6 + 1e-8 * values.max(initial=0.0)
         variances = np.square(vectors[:, ~flat]) @ (1.0 / values[~flat])
         unknown = (np.square(vectors[:, flat]) > 1e-6).any(axis=1)
         return np.sqrt(np.where(unknown, np.inf, variances))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
 from bough import inputs
+from bough.arrays import Integers
 from bough.learning.classes import NodeClasses
-from bough.learning.fit import Wishes, fit
+from bough.learning.fit import Learned, Wishes
+from bough.learning.forest import Forest
 from bough.model import GaussianModel
 from bough.posterior import Posterior
 from bough.statistics import Statistics
 
 _FIRST = 20  # observations at the first refit; each next one is at twice as many
+_WIDTH = 2.0  # of the weak prior on the log-variances, as fit_prior has it
 
 
 class Refit:
@@ -21,7 +25,8 @@ class Refit:
 
     What is learned is the size of each covariance that the given model has, and the noise. In a K-armed model the mean
     is learned as well and the root's variance stays as given; with contexts the mean stays as given, covariances
-    keep their shape, and the root's size is learned. Covariances of zero stay zero.
+    keep their shape, and the root's size is learned. Covariances of zero stay zero. Where every node has a
+    covariance of its own, those of one depth grow and shrink together.
     """
 
     def __init__(self, model: GaussianModel, statistics: Statistics | None = None) -> None:
@@ -30,20 +35,41 @@ class Refit:
         self._rows: list[tuple[list[Any], np.ndarray[Any, Any], Any]] = []  # since the statistics were summed
         self._count = 0 if statistics is None else round(statistics.n_rows)
         self._next = _FIRST
+        self.lock = threading.RLock()
+        self._skip_passed()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, lock=threading.RLock())
+
+    def _skip_passed(self) -> None:
         while self._next <= self._count:
             self._next *= 2
 
     @property
     def statistics(self) -> Statistics | None:
         """All that was observed; None where nothing was."""
-        if self._rows:
-            names = [name for batch, _, _ in self._rows for name in batch]
-            rewards = np.concatenate([batch for _, batch, _ in self._rows])
-            contexts = None if self._model.is_scalar else np.concatenate([batch for _, _, batch in self._rows])
-            recent = Statistics.from_rows(names, rewards, contexts)
-            self._statistics = recent if self._statistics is None else self._statistics + recent
-            self._rows = []
-        return self._statistics
+        with self.lock:
+            if self._rows:
+                names = [name for batch, _, _ in self._rows for name in batch]
+                rewards = np.concatenate([batch for _, batch, _ in self._rows])
+                contexts = None if self._model.is_scalar else np.concatenate([batch for _, _, batch in self._rows])
+                self._add(Statistics.from_rows(names, rewards, contexts))
+                self._rows = []
+            return self._statistics
+
+    def _add(self, statistics: Statistics) -> None:
+        self._statistics = statistics if self._statistics is None else self._statistics + statistics
+
+    def check(self, posterior: Posterior, n: int) -> None:
+        """Refuse n more observations of a posterior that has others than the policy's own."""
+        if self._count + n >= self._next and posterior.n_observations != self._count:
+            raise ValueError(
+                f"the posterior has {posterior.n_observations} observations and the policy {self._count}; with "
+                "refit=True give them to the policy, by update or absorb, and not to its posterior"
+            )
 
     def observe(self, action: Any, reward: Any, context: Any) -> Posterior | None:
         """Remember what the posterior has taken already; the refitted posterior where it is time for one."""
@@ -54,38 +80,51 @@ class Refit:
         kept = None if contexts is None else np.array(contexts, dtype=np.float64)
         self._rows.append((names, np.array(rewards, dtype=np.float64), kept))
         self._count += len(names)
-        if self._count < self._next:
-            return None
-        while self._next <= self._count:
-            self._next *= 2
+        return self._refitted()
+
+    def absorb(self, statistics: Statistics) -> Posterior | None:
+        """The same for rows that come summed."""
+        self._add(statistics)
+        self._count += round(statistics.n_rows)
         return self._refitted()
 
     def _refitted(self) -> Posterior | None:
-        statistics, model = self.statistics, self._model
+        if self._count < self._next:
+            return None
+        self._skip_passed()
+        statistics = self.statistics
         assert statistics is not None
-        if np.ptp(statistics.sum_y / statistics.count) == 0.0 and _is_constant(statistics):
-            return None  # nothing to learn a variance from yet
-        posterior = Posterior(refitted(model, statistics))
+        try:
+            model = refitted(self._model, statistics)
+        except ValueError:  # nothing to learn a variance from yet: what was believed so far goes on
+            return None
+        posterior = Posterior(model)
         posterior.absorb(statistics)
         return posterior
 
 
-def _is_constant(statistics: Statistics) -> bool:
-    level = statistics.sum_y[0] / statistics.count[0]
-    return bool((statistics.sum_yy == statistics.count * level * level).all())
-
-
 def refitted(model: GaussianModel, statistics: Statistics) -> GaussianModel:
     """The model with the sizes of its covariances, its noise and, if it is K-armed, its mean learned."""
-    table = model.classes.table
-    fixed = (table == 0.0) if model.is_scalar else np.linalg.eigvalsh(table)[:, 0] <= 0.0
-    wishes = Wishes(
-        noise=None,
-        mean=None if model.is_scalar else np.asarray(model.mean),
-        root=table[model.classes.of_node[0]] if model.is_scalar else "learn",
-        width=2.0,
-        structure="scaled",
-        base=table,
-        fixed=fixed,
-    )
-    return fit([model.tree], [statistics], NodeClasses.of_model(model.classes), wishes).model
+    classes = NodeClasses.of_model(model.classes)
+    group = _groups(model)
+    mean = None if model.is_scalar else np.asarray(model.mean)
+    wishes = Wishes(None, mean, None, _WIDTH, "scaled", base=model.classes.table, group=group)
+    forest = Forest.planted([model.tree], [statistics], classes)
+    learned = Learned.of(forest, classes.labels, group, wishes)
+    covariances = classes.covariances([model.tree], learned.covariance)[0]
+    return GaussianModel(model.tree, learned.objective.mean, covariances, learned.noise)
+
+
+def _groups(model: GaussianModel) -> Integers:
+    """(n_classes,) the classes whose sizes are learned as one; -1 for those that stay."""
+    table, of_node = model.classes.table, model.classes.of_node
+    group = np.arange(len(table))
+    if model.classes.kind == "node":
+        group = np.full(len(table), -1)
+        group[of_node[::-1]] = model.tree.depth[::-1]  # a class that several depths have goes with the highest
+    stays = (table == 0.0) if model.is_scalar else (table == 0.0).all(axis=(1, 2))
+    if model.is_scalar:
+        stays[of_node[0]] |= not (of_node[1:] == of_node[0]).any()
+    group[stays] = -1
+    _, numbered = np.unique(group, return_inverse=True)
+    return np.asarray(numbered - (group.min() < 0))

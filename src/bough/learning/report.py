@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bough.arrays import Floats
-from bough.inference.evidence_kernels import add_up
 from bough.learning.forest import Forest
 from bough.model import GaussianModel
 
@@ -65,13 +65,14 @@ class PriorFit:
         state = "converged" if self.converged else "not converged"
         return f"PriorFit({', '.join(self.covariances)}, log_evidence={self.log_evidence:.6g}, {state})"
 
-    def summary(self) -> str:
+    def summary(self, names: Mapping[str, str] | None = None, features: Sequence[str] | None = None) -> str:
         """Each estimate with its 95% interval, its share of a reward's variance, and how many nodes speak for it.
 
         Of a covariance, the mean of its diagonal is shown; `covariances` has the whole. Intervals are from the
-        curvature of what was maximised, those of a covariance for its size alone.
+        curvature of what was maximised, those of a covariance for its size alone. `names` says what to call a class,
+        such as ``{"depth 1": "department"}``, and `features` those of a context.
         """
-        table = [("", "estimate", "95% interval", "share", "told by"), *self._rows()]
+        table = [("", "estimate", "95% interval", "share", "told by"), *self._rows(names or {}, features)]
         widths = [max(len(row[i]) for row in table) for i in range(5)]
         lines = []
         for row in table:
@@ -80,7 +81,7 @@ class PriorFit:
         state = "converged" if self.converged else "NOT converged: take the estimates as rough"
         return "\n".join([*lines, f"log evidence {self.log_evidence:,.1f}, {state}"])
 
-    def _rows(self) -> list[tuple[str, str, str, str, str]]:
+    def _rows(self, names: Mapping[str, str], features: Sequence[str] | None) -> list[tuple[str, str, str, str, str]]:
         rows = []
         for name, one in self.estimates.items():
             if name == "mean":
@@ -88,10 +89,11 @@ class PriorFit:
                 for i, (value, low, high) in enumerate(
                     zip(values, np.atleast_1d(one.low), np.atleast_1d(one.high), strict=True)
                 ):
-                    label = "mean" if len(values) == 1 else f"mean of feature {i}"
+                    feature = f"feature {i}" if features is None else features[i]
+                    label = "mean" if len(values) == 1 and features is None else f"mean of {feature}"
                     rows.append((label, f"{value:.4g}", _interval(low, high), "", ""))
                 continue
-            what = "noise variance" if name == "noise" else f"variance at {name}"
+            what = "noise variance" if name == "noise" else f"variance at {names.get(name, name)}"
             unit = "row" if name == "noise" else "node"
             told = "" if one.told_by is None else f"{one.told_by:,} {unit}{'s' if one.told_by != 1 else ''}"
             share = "" if one.share is None else f"{one.share:.0%}"
@@ -102,20 +104,17 @@ class PriorFit:
 def _interval(low: float, high: float) -> str:
     if low == high:
         return "set"
-    if high == np.inf and low == 0.0:
+    if not np.isfinite(high):
         return "not known"
     return f"{low:.4g} to {high:.4g}"
 
 
 def share_of_classes(forest: Forest, covariance: Floats, noise: float) -> list[float]:
     """Of the variance of a reward, averaged over the observed actions, what each class and, last, the noise is."""
-    below = (forest.leaf >= 0).astype(np.float64)
-    add_up(forest.parent, below)
-    times = np.bincount(forest.class_, below, minlength=len(covariance)) / len(forest.statistics.actions)
     sizes = covariance
     if covariance.ndim > 1:
         xx = forest.statistics.sum_xx
         assert xx is not None
         sizes = np.einsum("njk,jk->n", covariance, xx.sum(axis=0) / forest.n_rows)
-    parts = np.append(times * sizes, noise)
+    parts = np.append(forest.nodes_a_path() * sizes, noise)
     return (parts / parts.sum()).tolist()  # type: ignore[no-any-return]

@@ -6,34 +6,37 @@ import math
 
 import numpy as np
 
-from bough.arrays import Flags, Floats
+from bough.arrays import Floats, Integers
 from bough.inference import evidence_kernels as kernels
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty
 
 
 class ScalarEvidence(Objective):
-    """The log evidence of a forest in d = 1; parameters are log-variances of the learned classes, then the noise's."""
+    """The log evidence of a forest in d = 1; parameters are log-variances by group, then the noise's."""
 
     def __init__(
         self,
         forest: Forest,
         variance: Floats,  # (n_classes,) what is set, and where the search begins
-        learned: Flags,  # (n_classes,)
+        group: Integers,  # (n_classes,) of classes that grow and shrink together; -1 for those that are set
         noise: float,
         noise_learned: bool,
         mean: float | None,  # None: by generalised least squares
         penalty: Penalty | None,
     ) -> None:
-        super().__init__(forest, learned, noise_learned, penalty)
-        self._fixed = variance.copy()
+        super().__init__(forest, group, noise_learned, penalty)
+        # A group's parameter is the logarithm of the mean of its variances.
+        members = np.maximum(self.by_group(np.ones(len(group))), 1.0)
+        self._size = self.by_group(variance) / members
+        self._base = variance.copy()
+        self._base[self.learned] /= self._size[group[self.learned]]
         self._fixed_noise = noise
         self._given_mean = mean
         sums = forest.statistics
         # Rewards are taken as deviations from their mean, which rounds less.
         self._centre = float(sums.sum_y.sum() / sums.count.sum())
-        averages = sums.sum_y / sums.count
-        within = np.where(sums.count == 1.0, 0.0, np.maximum(sums.sum_yy - sums.sum_y * averages, 0.0))
+        averages, within = sums.averages_and_spreads()
         self._within = float(within.sum())
         inside = forest.leaf < 0
         self._count = np.where(inside, 0.0, sums.count[forest.leaf])
@@ -43,15 +46,17 @@ class ScalarEvidence(Objective):
         self.mean_error = 0.0
 
     def start(self) -> Floats:
-        values = np.append(self._fixed[self.learned], [self._fixed_noise] * self.noise_learned)
-        return np.asarray(np.log(values))
+        return np.asarray(np.log(np.append(self._size, [self._fixed_noise] * self.noise_learned)))
+
+    def curvature(self) -> Floats:
+        nodes = self.by_group(self.forest.nodes_of_class.astype(np.float64))
+        return np.append(1.0 + 0.5 * nodes, [1.0 + 0.5 * self.forest.n_rows] * self.noise_learned)
 
     def unpacked(self, parameters: Floats) -> tuple[Floats, float]:
         """The variances by class, and the noise's."""
-        variance = self._fixed.copy()
-        n = int(self.learned.sum())
-        variance[self.learned] = np.exp(parameters[:n])
-        return variance, float(np.exp(parameters[n])) if self.noise_learned else self._fixed_noise
+        variance = self._base.copy()
+        variance[self.learned] *= np.exp(parameters[self.group[self.learned]])
+        return variance, float(np.exp(parameters[-1])) if self.noise_learned else self._fixed_noise
 
     def evidence(self, variance: Floats, noise: float) -> tuple[float, Floats]:
         """The log evidence, with its gradient by all log-variances and, last, the log-noise; sets `mean`."""
@@ -73,7 +78,7 @@ class ScalarEvidence(Objective):
     def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
         variance, noise = self.unpacked(parameters)
         value, gradient = self.evidence(variance, noise)
-        chosen = np.append(gradient[:-1][self.learned], gradient[-1:] if self.noise_learned else [])
+        chosen = np.append(self.by_group(gradient[:-1]), gradient[-1:] if self.noise_learned else [])
         if self.penalty is None:
             return value, chosen
         off = (parameters - self.penalty.centre) / self.penalty.width

