@@ -61,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_simulate(commands)
     _add_bound(commands)
     _add_fit(commands)
+    _add_data(commands)
     return parser
 
 
@@ -172,6 +173,25 @@ def _add_fit(commands: Any) -> None:
     command.set_defaults(run=_fit)
 
 
+def _add_data(commands: Any) -> None:
+    command = commands.add_parser(
+        "data",
+        help="make the features of images that reproduce classes needs",
+        description="Make a file of features from the official CIFAR-100 archive, for reproduce classes. Without "
+        "--archive it is downloaded and its checksum verified. An interrupted command goes on where it stopped.",
+    )
+    command.add_argument("dataset", choices=("cifar100",), help="which images")
+    command.add_argument("--archive", type=Path, metavar="FILE", help="cifar-100-python.tar.gz, if it is there already")
+    command.add_argument(
+        "--out", type=Path, default=_FEATURES, metavar="FILE", help="file of features (default: %(default)s)"
+    )
+    command.add_argument(
+        "--network", choices=("efficientnet-lite0", "pixels"), default="efficientnet-lite0",
+        help="what describes an image: a pretrained network, or, needing nothing, its pixels (default: %(default)s)",
+    )  # fmt: skip
+    command.set_defaults(run=_data)
+
+
 def _add_tree_option(group: Any) -> None:
     group.add_argument(
         "--tree", type=Path, metavar="FILE",
@@ -235,28 +255,25 @@ def _reproduce(given: argparse.Namespace) -> None:
     plotting.matplotlib.use("Agg")
     experiments, absent = _available(given)
     wanted = [name for name in given.experiments or _EXPERIMENTS if name in experiments]
-    settings = {
-        name: runner.Settings(given.rounds or one.rounds, given.runs or one.runs, given.seed)
-        for name, one in experiments.items()
-    }
-    total = sum(len(experiments[name].cells) * settings[name].runs for name in wanted)
+    settings = runner.Settings(given.rounds, given.runs, given.seed)
+    total = sum(settings.at(experiments[name], cell).runs for name in wanted for cell in experiments[name].cells)
     outcomes = {}
     with _progress("reproduce", total) as advance:
         for name in wanted:
-            experiment, chosen = experiments[name], settings[name]
+            experiment = experiments[name]
 
-            def started(_: Any, kept: bool, runs: int = chosen.runs) -> None:
+            def started(cell: Any, kept: bool, experiment: Any = experiment) -> None:
                 if kept:
-                    advance(runs)
+                    advance(settings.at(experiment, cell).runs)
 
-            results = runner.run_experiment(experiment, chosen, given.out, given.jobs, started, advance)
-            outcomes[name] = runner.Outcome(experiment, chosen, results)
+            results = runner.run_experiment(experiment, settings, given.out, given.jobs, started, advance)
+            outcomes[name] = runner.Outcome(experiment, settings, results)
             runner.write_csv(experiment, results, given.out / f"{name}.csv")
-            runner.write_settings(experiment, chosen, given.out / f"{name}.json")
+            runner.write_settings(experiment, settings, given.out / f"{name}.json")
     for name, experiment in experiments.items():  # what an earlier command has left belongs in the report as well
-        kept = None if name in outcomes else runner.kept_results(experiment, settings[name], given.out)
+        kept = None if name in outcomes else runner.kept_results(experiment, settings, given.out)
         if kept:
-            outcomes[name] = runner.Outcome(experiment, settings[name], kept)
+            outcomes[name] = runner.Outcome(experiment, settings, kept)
     for name, outcome in outcomes.items():
         plotting.save_figure(figures.draw(outcome.experiment, outcome.results), given.out / name)
     report.write_report(outcomes, absent, given.out)
@@ -382,6 +399,21 @@ def _fit(given: argparse.Namespace) -> None:
     print(fit.summary(levels, features))
     fit.model.save(given.out)
     print(f"model: {given.out}")
+
+
+def _data(given: argparse.Namespace) -> None:
+    cifar100 = import_module("bough.datasets.cifar100")
+    _check_target(given.out, "--out")
+    archive = given.archive
+    if archive is None:
+        archive = given.out.with_name("cifar-100-python.tar.gz")
+        if not archive.exists():
+            with _progress("download", cifar100.ARCHIVE_BYTES) as advance:
+                cifar100.download(archive, progress=advance)
+    images = cifar100.read_archive(archive)
+    with _progress("features", len(images.images)) as advance:
+        cifar100.make_features(images, given.out, given.network, advance)
+    print(f"features: {given.out} ({len(images.images):,} images)")
 
 
 def _listed(text: str, option: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -70,12 +71,11 @@ def markdown(outcomes: Mapping[str, Outcome], absent: Mapping[str, str]) -> str:
 
 
 def _section(outcome: Outcome) -> list[str]:
-    experiment, settings, results = outcome.experiment, outcome.settings, outcome.results
+    experiment, results = outcome.experiment, outcome.results
     synthetic = experiment.name in EXPERIMENTS
     parts = [
         f"## {experiment.name}: {experiment.title}",
-        f"{experiment.where[0].upper()}{experiment.where[1:]}. {settings.runs} runs of {settings.rounds:,} rounds a "
-        f"cell, seed {settings.seed}{_exceptions(outcome)}.",
+        f"{experiment.where[0].upper()}{experiment.where[1:]}. {_sizes(results)}; seed {outcome.settings.seed}.",
         f"![{experiment.title}]({experiment.name}.png)",
     ]
     if experiment.name == "catalogue":
@@ -97,14 +97,14 @@ def _section(outcome: Outcome) -> list[str]:
     return parts
 
 
-def _exceptions(outcome: Outcome) -> str:
-    """The cells that had fewer runs or rounds."""
-    fewer = [
-        f"{r.runs} runs of {len(r.mean['HierTS']):,} rounds: {r.cell.name}"
-        for r in outcome.results
-        if (r.runs, len(r.mean["HierTS"])) != (outcome.settings.runs, outcome.settings.rounds)
-    ]
-    return f" ({'; '.join(fewer)})" if fewer else ""
+def _sizes(results: Sequence[CellResult]) -> str:
+    """How many runs of how many rounds the cells had, those of most of them first."""
+    sizes = Counter((r.runs, len(r.mean["HierTS"])) for r in results).most_common()
+    parts = [f"{sizes[0][0][0]} runs of {sizes[0][0][1]:,} rounds a cell"]
+    for (runs, rounds), _ in sizes[1:]:
+        names = [r.cell.name for r in results if (r.runs, len(r.mean["HierTS"])) == (runs, rounds)]
+        parts.append(f"{runs} of {rounds:,} for {'; '.join(names)}")
+    return ", but ".join(parts)
 
 
 def _regrets(experiment: Experiment, results: Sequence[CellResult]) -> str:

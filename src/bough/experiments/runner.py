@@ -8,7 +8,7 @@ import math
 import platform
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -28,11 +28,16 @@ _SIZES = {"mean": "rounds", "error": "rounds", "final": "runs", "tried": "runs",
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the numbers of a cell, beside the cell itself."""
+    """What decides the numbers of a cell, beside the cell itself; None stands for the experiment's own."""
 
-    rounds: int = 500
-    runs: int = 100
+    rounds: int | None = None
+    runs: int | None = None
     seed: int = 0
+
+    def at(self, experiment: Experiment, cell: Cell) -> Settings:
+        """These settings in a cell, with nothing left open."""
+        rounds, runs = experiment.usual(cell)
+        return Settings(self.rounds or rounds, self.runs or runs, self.seed)
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def run_experiment(
     """
     results = []
     for cell in experiment.cells:
-        here = _limited(settings, cell)
+        here = settings.at(experiment, cell)
         path, wanted = _place(experiment, cell, here, out)
         kept = _read(path, wanted, cell)
         started(cell, kept is not None)
@@ -119,7 +124,7 @@ def kept_results(experiment: Experiment, settings: Settings, out: Path) -> list[
     """The results of an experiment whose every cell is kept with these settings and versions, or None."""
     found = []
     for cell in experiment.cells:
-        result = _read(*_place(experiment, cell, _limited(settings, cell), out), cell)
+        result = _read(*_place(experiment, cell, settings.at(experiment, cell), out), cell)
         if result is None:
             return None
         found.append(result)
@@ -143,6 +148,8 @@ def _simulated(
 ) -> CellResult:
     policies = experiment.makers(cell)
     seed = [settings.seed, zlib.crc32(cell.name.encode())]
+    assert settings.rounds is not None
+    assert settings.runs is not None
     run = simulate(cell.problem(), policies, settings.rounds, settings.runs, seed, jobs, progress=progress)
     return CellResult(
         cell,
@@ -154,12 +161,6 @@ def _simulated(
         run.n_actions,
         run.best,
     )
-
-
-def _limited(settings: Settings, cell: Cell) -> Settings:
-    """The settings, less where a cell is worth fewer rounds or runs."""
-    most = getattr(cell, "most", (settings.rounds, settings.runs))
-    return replace(settings, rounds=min(settings.rounds, most[0]), runs=min(settings.runs, most[1]))
 
 
 def _arrays(result: CellResult) -> dict[str, Any]:
@@ -211,9 +212,9 @@ def write_settings(experiment: Experiment, settings: Settings, path: Path) -> No
     """What was run and with which versions, as JSON."""
     content = {
         "experiment": experiment.name,
-        "cells": [cell.name for cell in experiment.cells],
         "policies": list(experiment.policies),
-        **asdict(settings),
+        "seed": settings.seed,
+        "cells": [{"cell": cell.name, **asdict(settings.at(experiment, cell))} for cell in experiment.cells],
         "versions": versions(),
     }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

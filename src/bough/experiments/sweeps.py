@@ -54,9 +54,9 @@ class SyntheticCell:
 
 
 class Cell(Protocol):
-    """One problem of an experiment. It may have `makers`, policies of its own by name, and `most`, the most rounds and
+    """One problem of an experiment.
 
-    runs that it is worth.
+    It may have `makers`, policies of its own by name, and `usual`, its own usual rounds and runs.
     """
 
     @property
@@ -92,6 +92,11 @@ class Experiment:
     runs: int = 100
     details: Callable[[], str] | None = None
     """Something more for the report, as Markdown."""
+
+    def usual(self, cell: Cell) -> tuple[int, int]:
+        """The rounds and runs of a cell where nobody asks for others."""
+        own: tuple[int, int] = getattr(cell, "usual", (self.rounds, self.runs))
+        return own
 
     def makers(self, cell: Cell) -> dict[str, Any]:
         """The policies that play in a cell, by name."""

@@ -289,23 +289,20 @@ def play(
     A whole run of a policy. Every node has a slot, its own number. The same numbers, drawn in the same order, as
     the policy's own decide and update give.
     """
-    for i in range(len(law)):
-        law[i, GAIN] = 1.0
-        law[i, OFFSET] = 0.0
-        law[i, DEVIATION] = deviation[class_of_node[i]]
+    touched = np.zeros(len(law), dtype=np.bool_)  # a byte a node to look at, where state and law have nine numbers
     for t in range(len(gap)):
         for i in range(len(value)):
-            p = tree_parent[i]
-            above = value[p] if i > 0 else mean
-            step = law[i, DEVIATION] * rng.standard_normal() if sampled else 0.0
-            if state[i, M] > 0.0:
+            above = value[tree_parent[i]] if i > 0 else mean
+            if touched[i]:
+                step = law[i, DEVIATION] * rng.standard_normal() if sampled else 0.0
                 value[i] = mean + law[i, GAIN] * (above - mean) + law[i, OFFSET] + step
             else:
+                step = deviation[class_of_node[i]] * rng.standard_normal() if sampled else 0.0
                 value[i] = above + step
         if quantiles[t] != 0.0:
             for i in range(len(value)):
                 above = spread[tree_parent[i]] if i > 0 else 0.0
-                if state[i, M] > 0.0:
+                if touched[i]:
                     spread[i] = law[i, DEVIATION] ** 2 + law[i, GAIN] ** 2 * above
                 else:
                     spread[i] = above + variance[class_of_node[i]]
@@ -328,5 +325,6 @@ def play(
         state[slot, M] += precision
         state[slot, ETA] += precision * (truth[action] + off - mean)
         while slot >= 0:
+            touched[slot] = True
             refresh_slot(slot, tree_parent[slot], variance[class_of_node[slot]], state, law)
             slot = tree_parent[slot]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from bough import inputs
-from bough.arrays import Floats, Integers, Nodes
+from bough.arrays import Floats, Integers
 from bough.covariance import by_depth, by_node
 from bough.learning.fit import fit_prior
 from bough.model import GaussianModel
@@ -65,35 +66,37 @@ def prior_from_features(
         raise ValueError(
             f"the action {tree.actions[short]!r} has {counts[short]} rows of features; give at least 2 for every action"
         )
-    centre = rows.mean(axis=0)
     if spread == "items":
-        covariances = _node_covariances(tree, rows - centre, leaves)
-        return GaussianModel(tree, centre, by_node(covariances), noise_variance)
+        order = np.argsort(place, kind="stable")
+        return prior_of_items(tree, np.split(rows[order], np.cumsum(counts)[:-1]), noise_variance)
+    centre = rows.mean(axis=0)
     return _fitted_means(tree, rows - centre, place, counts, centre, noise_variance, penalty)
 
 
-def _node_covariances(tree: Tree, rows: Floats, leaves: Nodes) -> Floats:
-    """(V, d, d) the covariance of the rows at or below each node, merged from those of its children."""
-    d = rows.shape[1]
-    count, total = np.zeros(tree.n_nodes), np.zeros((tree.n_nodes, d))
-    np.add.at(count, leaves, 1.0)
-    np.add.at(total, leaves, rows)
-    levels = [(start, end) for start, end in tree._levels_upward() if start > 0]
-    for start, end in levels:
-        for sums in (count, total):
-            np.add.at(sums, tree.parent[start:end], sums[start:end])
-    mean = total / count[:, None]
+def prior_of_items(tree: Tree, items: Sequence[Floats], noise_variance: float) -> GaussianModel:
+    """The prior of the paper's section 6.2, from the features of each action's items, in the order of `tree.actions`.
+
+    Every node's covariance is merged from those of its children, so that nothing is lost where means are far apart.
+    """
+    d, leaves = items[0].shape[1], tree.leaves
+    count, mean = np.zeros(tree.n_nodes), np.zeros((tree.n_nodes, d))
     scatter = np.zeros((tree.n_nodes, d, d))
-    order = np.argsort(leaves, kind="stable")
-    for group in np.split(order, np.flatnonzero(np.diff(leaves[order])) + 1):
-        centred = rows[group] - mean[leaves[group[0]]]
-        scatter[leaves[group[0]]] = centred.T @ centred
-    for start, end in levels:
-        above = tree.parent[start:end]
-        off = mean[start:end] - mean[above]
-        between = count[start:end, None, None] * off[:, :, None] * off[:, None, :]
-        np.add.at(scatter, above, scatter[start:end] + between)
-    return np.asarray(scatter / count[:, None, None])
+    for leaf, rows in zip(leaves.tolist(), items, strict=True):
+        count[leaf], mean[leaf] = len(rows), rows.mean(axis=0)
+        centred = rows - mean[leaf]
+        scatter[leaf] = centred.T @ centred
+    for start, end in tree._levels_upward():
+        if start == 0:
+            break
+        above, here = tree.parent[start:end], slice(start, end)
+        inner = np.unique(above)
+        np.add.at(count, above, count[here])
+        np.add.at(mean, above, count[here, None] * mean[here])
+        mean[inner] /= count[inner, None]
+        off = mean[here] - mean[above]
+        between = count[here, None, None] * off[:, :, None] * off[:, None, :]
+        np.add.at(scatter, above, scatter[here] + between)
+    return GaussianModel(tree, mean[0], by_node(scatter / count[:, None, None]), noise_variance)
 
 
 def _fitted_means(

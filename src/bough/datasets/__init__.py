@@ -1,0 +1,1 @@
+"""Public datasets, made into files that bough reads."""
