@@ -3,7 +3,6 @@
 import contextlib
 import doctest
 import io
-import tempfile
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bough
+from bough.experiments import catalogue, classes
 from bough.experiments.figures import draw
 from bough.experiments.runner import Settings, run_experiment
 from bough.experiments.sweeps import EXPERIMENTS
@@ -35,11 +35,14 @@ def draw_regret() -> None:
 
 
 def draw_experiments() -> None:
-    """The figures of the paper, as `bough reproduce` draws them."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, experiment in EXPERIMENTS.items():
-            results = run_experiment(experiment, Settings(), Path(folder), jobs=-1)
-            draw(experiment, results).savefig(IMAGES / f"{name}.png", dpi=120, metadata=PLAIN)
+    """The figures of the paper and of real data, as `bough reproduce` draws them; finished cells are not run again."""
+    experiments = dict(EXPERIMENTS, catalogue=catalogue.experiment())
+    features = Path("cifar100.npz")
+    if features.exists():
+        experiments["classes"] = classes.experiment(features)
+    for name, experiment in experiments.items():
+        results = run_experiment(experiment, Settings(), Path("reproduction"), jobs=-1)
+        draw(experiment, results).savefig(IMAGES / f"{name}.png", dpi=120, metadata=PLAIN)
 
 
 def fastest(function, times: int) -> float:

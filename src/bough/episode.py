@@ -115,12 +115,13 @@ def _play_scalar(
     quantiles = np.zeros(rounds)
     if optimist:
         quantiles[:] = [NormalDist().inv_cdf(1.0 - 1.0 / max(t, 2)) for t in range(1, rounds + 1)]
+    even = believed.classes.kind == "depth" and bool(tree.leaves[0] == tree.level_start[-2])
     gap = np.empty(rounds)
     state = np.zeros((tree.n_nodes, 6))
     scalar_kernels.play(
-        sampled, quantiles, rng, world.truth, world.best(world.truth), world.noise, *_residuals(world), tree.leaves,
-        tree.parent, believed.classes.of_node, believed.classes.table, believed.class_factors, believed.mean,
-        1.0 / believed.noise_variance, state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes),
+        sampled, even, quantiles, rng, world.truth, world.best(world.truth), world.noise, *_residuals(world),
+        tree.leaves, tree.parent, believed.classes.of_node, believed.classes.table, believed.class_factors,
+        believed.mean, 1.0 / believed.noise_variance, state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes),
         np.empty(tree.n_nodes), np.empty(tree.n_actions), gap,
     )  # fmt: skip
     return gap, int((state[tree.leaves, scalar_kernels.M] > 0.0).sum())

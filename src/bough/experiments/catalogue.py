@@ -81,7 +81,7 @@ class CatalogueCell:
         """The usual rounds and runs: fewer where a round takes its time."""
         if self.setting == "contextual":
             return 2_000, 10
-        return 10_000, 50 if self.least_households == 20 else 20
+        return 10_000, 50 if self.least_households == 20 else 40
 
     def problem(self) -> CatalogueProblem:
         """The problem itself."""
