@@ -1,5 +1,6 @@
 """The class hierarchy and the catalogue: what their worlds are made of, and that claims follow the data."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -323,3 +324,14 @@ def test_finished_cells_of_real_data_are_kept(features, tmp_path):
         run_experiment(experiment, Settings(5, 2), tmp_path, 1, started=lambda cell, had: kept.append(had))
     n = len(experiment.cells)
     assert kept == [False] * n + [True] * n
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the features of real images are not here")
+def test_the_code_of_the_tutorial_of_classes_runs_as_it_stands(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[1] / "docs" / "classes.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar100.npz").symlink_to(SHARED)
+    exec(code.replace("rounds=1_000, runs=10", "rounds=20, runs=2"), {"__name__": "tutorial"})
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown] == ["items", "policy", "HierTS", "TS", "means", "policy", "HierTS", "TS"]
