@@ -60,13 +60,7 @@ def below_both(results: Sequence[CellResult]) -> Claim:
     gaps = {(r.cell.branching, base): r.difference(base, "HierTS") for r in results for base in ("FlatTS", "TS")}
     below = {key for key, (gap, error) in gaps.items() if gap > APART * error}
     above = {key for key, (gap, error) in gaps.items() if gap < -APART * error}
-    verdict: Verdict = "undecided"
-    if above:
-        verdict = "did not hold"
-    elif len(below) == len(gaps):
-        verdict = "held"
-    elif below:
-        verdict = "held partly"
+    verdict = _verdict(len(below), len(above), len(gaps))
     measured = f"apart below in {len(below)} of {len(gaps)} comparisons"
     for base in ("FlatTS", "TS"):
         for which, keys in (("apart above", above), ("within noise of", gaps.keys() - below - above)):
@@ -76,6 +70,15 @@ def below_both(results: Sequence[CellResult]) -> Claim:
             if cells:
                 measured += f"; {which} {base} at b = {', '.join(cells)}"
     return Claim("HierTS has lower regret than both baselines for every b", "section 6.1, figure 2", measured, verdict)
+
+
+def _verdict(right: int, wrong: int, comparisons: int) -> Verdict:
+    """Of comparisons: how many are apart as claimed, and how many the other way."""
+    if wrong:
+        return "did not hold"
+    if right == comparisons:
+        return "held"
+    return "held partly" if right else "undecided"
 
 
 def apart_from_flat(results: Sequence[CellResult]) -> Claim:
@@ -262,13 +265,7 @@ def _by_gaps(pairs: Sequence[tuple[CellResult, str, str]], claim: str, where: st
     gaps = [(r, worse, better, *r.difference(worse, better)) for r, worse, better in pairs]
     right = [g for g in gaps if g[3] > APART * g[4]]
     wrong = [g for g in gaps if g[3] < -APART * g[4]]
-    verdict: Verdict = "undecided"
-    if wrong:
-        verdict = "did not hold"
-    elif len(right) == len(gaps):
-        verdict = "held"
-    elif right:
-        verdict = "held partly"
+    verdict = _verdict(len(right), len(wrong), len(gaps))
     one_cell = len({id(g[0]) for g in gaps}) == 1
     shown = gaps if one_cell else [g for g in gaps if g not in right]
     texts = [
