@@ -41,26 +41,32 @@ def plot_regret(curves: Curves, ax: Any = None) -> Any:
 
 
 def regret_panels(
-    panels: Mapping[str, Curves], last: tuple[str, Sequence[float], Curves] | None = None, legends: bool = False
+    panels: Mapping[str, Curves], last: tuple[str, Sequence[float], Curves] | None = None, columns: int | None = None
 ) -> Any:
     """One panel of regret against rounds for each title, and a last one of final regret against a parameter.
 
-    `legends` gives every panel one of its own, where they show different policies.
+    All in one row, with one legend, or in so many columns, each panel with a legend of its own.
     """
     n = len(panels) + (last is not None)
-    figure, axes = plt.subplots(1, n, figsize=(3.3 * n, 3.2), layout="constrained", squeeze=False)
-    for ax, (title, curves) in zip(axes[0], panels.items(), strict=False):
+    shape = (1, n) if columns is None else (-(-n // columns), columns)
+    figure, grid = plt.subplots(*shape, figsize=(3.3 * shape[1], 3.2 * shape[0]), layout="constrained", squeeze=False)
+    axes = grid.ravel()
+    for i, (ax, (title, curves)) in enumerate(zip(axes, panels.items(), strict=False)):
         plot_regret(curves, ax)
         ax.set_title(title, fontsize=10)
-    for ax in axes[0][1 : len(panels)]:
-        ax.set_ylabel("")
-        if not legends:
+        if i % shape[1]:
+            ax.set_ylabel("")
+        if i and columns is None:
             ax.get_legend().remove()
+        elif columns is not None:
+            ax.legend(frameon=False, fontsize=8)
+    for ax in axes[n:]:
+        ax.set_visible(False)
     if last is not None:
         label, values, curves = last
-        plot_against(curves, values, axes[0][-1])
-        axes[0][-1].set(xlabel=label, ylabel="final regret", ylim=(0, None))
-        axes[0][-1].set_title("after the last round", fontsize=10)
+        plot_against(curves, values, axes[n - 1])
+        axes[n - 1].set(xlabel=label, ylabel="final regret", ylim=(0, None))
+        axes[n - 1].set_title("after the last round", fontsize=10)
     return figure
 
 

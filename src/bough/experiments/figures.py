@@ -55,7 +55,7 @@ def _classes(_: Experiment, results: Sequence[CellResult]) -> Any:
 
 
 def _catalogue(_: Experiment, results: Sequence[CellResult]) -> Any:
-    return regret_panels({r.cell.name.replace(", ", "\n"): _curves(r) for r in results}, legends=True)
+    return regret_panels({r.cell.name.replace(", ", "\n"): _curves(r) for r in results}, columns=2)
 
 
 _DRAWN: dict[str, Callable[[Experiment, Sequence[CellResult]], Any]] = {
