@@ -256,15 +256,21 @@ def test_what_is_no_archive_is_a_clear_error(tmp_path, content):
 
 class Served(BaseHTTPRequestHandler):
     content = bytes(range(256)) * 5000
+    gives_parts = True
 
     def do_GET(self):
         if self.path != "/file":
             self.send_error(404)
             return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.content)))
+        wanted = self.headers.get("Range") if self.gives_parts else None
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        if wanted and start >= len(self.content):
+            self.send_error(416)
+            return
+        self.send_response(206 if wanted else 200)
+        self.send_header("Content-Length", str(len(self.content) - start))
         self.end_headers()
-        self.wfile.write(self.content)
+        self.wfile.write(self.content[start:])
 
     def log_message(self, *_):
         pass
@@ -292,12 +298,32 @@ def test_a_download_is_what_was_served(tmp_path, address):
 
 
 @pytest.mark.parametrize("wrong", ["md5", "sha256"])
-def test_a_download_with_a_wrong_checksum_leaves_what_was_there(tmp_path, address, wrong):
-    (tmp_path / "a.tar.gz").write_bytes(b"old")
+def test_a_download_with_a_wrong_checksum_is_thrown_away(tmp_path, address, wrong):
     with pytest.raises(ValueError, match=f"has the {wrong} {RIGHT[wrong]} instead of 0"):
         cifar100.download(tmp_path / "a.tar.gz", f"{address}/file", **{**RIGHT, wrong: "0"})
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_archive_that_is_there_is_verified_and_kept(tmp_path):
+    (tmp_path / "a.tar.gz").write_bytes(Served.content)
+    assert cifar100.download(tmp_path / "a.tar.gz", "nowhere", **RIGHT) == tmp_path / "a.tar.gz"
+    (tmp_path / "a.tar.gz").write_bytes(b"old")
+    with pytest.raises(ValueError, match=r"a\.tar\.gz has the md5 .* delete it"):
+        cifar100.download(tmp_path / "a.tar.gz", "nowhere", **RIGHT)
     assert (tmp_path / "a.tar.gz").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a.tar.gz"]
+
+
+@pytest.mark.parametrize("gives_parts", [True, False])
+@pytest.mark.parametrize("there", [1, 2**20 + 7, 256 * 5000])
+def test_an_interrupted_download_goes_on_where_it_stopped(tmp_path, address, monkeypatch, gives_parts, there):
+    monkeypatch.setattr(Served, "gives_parts", gives_parts)
+    (tmp_path / "a.partial").write_bytes(Served.content[:there])
+    arrived = []
+    cifar100.download(tmp_path / "a", f"{address}/file", arrived.append, **RIGHT)
+    assert (tmp_path / "a").read_bytes() == Served.content
+    assert os.listdir(tmp_path) == ["a"]
+    if there < len(Served.content):
+        assert sum(arrived) == len(Served.content)
 
 
 def test_a_download_that_cannot_be_had_is_a_clear_error(tmp_path, address):
@@ -326,16 +352,17 @@ def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path, archive, monk
     assert os.listdir(tmp_path) == ["a.tar.gz"]
 
 
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, address, monkeypatch):
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, archive, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "out").write_bytes(b"old")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ValueError, match=r"a cannot be written \(.*No space left on device\); give a place"):
-        cifar100.download(tmp_path / "a", f"{address}/file", **RIGHT)
-    assert (tmp_path / "a").read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a"]
+    with pytest.raises(ValueError, match=r"out cannot be written \(.*No space left on device\); give a place"):
+        cifar100.make_features(archive, tmp_path / "out", "pixels")
+    assert (tmp_path / "out").read_bytes() == b"old"
+    assert "out" in os.listdir(tmp_path)
+    assert not any(name.startswith(".out") for name in os.listdir(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -548,7 +575,7 @@ def test_the_command_makes_features_that_the_experiment_reads(tmp_path, monkeypa
     assert "features: cifar100.npz (300 images)" in capsys.readouterr().out
     with pytest.raises(ValueError, match="fewer than 2 test images"):  # one a class is too few for the experiment
         classes.experiment(tmp_path / "cifar100.npz")
-    assert cli.main(["data", "cifar100", "--archive", "nowhere.tar.gz"]) == 2
+    assert cli.main(["data", "cifar100", "--archive", "nowhere.tar.gz", "--network", "pixels"]) == 2
     shown = capsys.readouterr().err
     assert "nowhere.tar.gz cannot be read" in shown
     assert len(shown.splitlines()) == 1

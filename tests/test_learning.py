@@ -577,6 +577,17 @@ def test_what_goes_past_a_policy_that_refits_is_refused():
     assert agent.statistics.n_rows == 40
 
 
+def test_fractions_of_rows_add_up():
+    agent = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2)), refit=True)
+    rng = np.random.default_rng(0)
+    for _ in range(6):
+        agent.absorb(bough.Statistics.from_rows([4, 5], rng.normal(size=2), weight=[0.2, 0.2]))
+    for _ in range(100):
+        agent.update(int(rng.integers(4, 13)), rng.normal())
+    assert agent.statistics.n_rows == pytest.approx(102.4)
+    assert agent.posterior.n_observations == 102
+
+
 def test_rewards_that_do_not_vary_teach_no_variance():
     agent = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2)), refit=True, seed=0)
     for _ in range(30):

@@ -135,6 +135,14 @@ def test_a_cell_that_is_no_number_is_a_bad_row_and_not_a_bad_file(n, tmp_path):
     assert bough.summarise(tmp_path / "log.csv", TREE, "product", "sales").n_rows == 0
 
 
+def test_a_number_that_is_not_whole_is_no_integer_name(tmp_path):
+    (tmp_path / "log.csv").write_text("sku,sales\n1,1.0\n2.0,1.0\n1.6,1.0\n")
+    tree = bough.Tree.from_parents([-1, 0, 0], names=[0, 1, 2])
+    kept = bough.summarise(tmp_path / "log.csv", tree, "sku", "sales", bad="skip")
+    assert dict(zip(kept.actions.tolist(), kept.count.tolist(), strict=True)) == {1: 1.0, 2: 1.0}
+    assert kept.skipped == {"unknown action": 1}
+
+
 def test_a_folder_of_csv_files(tmp_path):
     for part in range(2):
         (tmp_path / f"{part}.csv").write_text("product,sales\ngreen,1.0\n")

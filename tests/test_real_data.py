@@ -1,6 +1,7 @@
 """The class hierarchy and the catalogue: what their worlds are made of, and that claims follow the data."""
 
 import re
+import zlib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import bough
-from bough import cli
+from bough import cli, seeds
 from bough.experiments import catalogue, classes
 from bough.experiments.claims import catalogue_claims, classes_claims
 from bough.experiments.runner import CellResult, Settings, run_experiment
@@ -105,9 +106,13 @@ def test_a_deeper_tree_over_the_classes(features, tmp_path):
     [
         (dict(features=None), "it has no 'features'"),
         (dict(features=np.ones((216, 4))), "p >= 10 is right"),
-        (dict(split=np.zeros(216)), "fewer than 2 test images"),
-        (dict(fine=np.zeros(3)), "not as long as features"),
+        (dict(split=np.zeros(216, dtype=int)), "fewer than 2 test images"),
+        (dict(fine=np.zeros(3, dtype=int)), "not as long as features"),
         (dict(fine=np.full(216, 40)), "classes without names"),
+        (dict(fine=np.full(216, -1)), "negative classes"),
+        (dict(coarse=np.arange(216) % 6), "more than one super-class"),
+        (dict(coarse_names=np.array([f"super{i}" for i in range(7)])), "a super-class no images"),
+        (dict(split=np.full(216, 2)), "split is not 0 or 1"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(features, tmp_path, change, message):
@@ -206,7 +211,8 @@ def test_contexts_are_households_and_residuals_have_no_mean():
 @needs_transactions
 def test_every_setting_runs_and_is_reported(tmp_path, monkeypatch, capsys):
     small = catalogue.experiment()
-    cells = (catalogue.CatalogueCell("learned", 200), catalogue.CatalogueCell("online", 200))
+    settings = ("learned", "online", "contextual")
+    cells = tuple(catalogue.CatalogueCell(setting, 200) for setting in settings)
     monkeypatch.setattr(catalogue, "experiment", lambda: type(small)(small.name, small.title, small.where, cells))
     out = ["--runs", "2", "--rounds", "60", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.main(["reproduce", "catalogue", *out]) == 0
@@ -288,11 +294,9 @@ def test_a_run_is_what_the_policy_does_by_hand(policy, tree, dim):
     model = bough.GaussianModel(bough.Tree.balanced(*tree), 0.0 if dim is None else np.zeros(dim))
     problem = Lines(model, dim)
     run = bough.simulate(problem, {"policy": policy}, rounds=25, runs=2, seed=3, jobs=1)
-    from bough import seeds
-
     for i, seed in enumerate(seeds.sequence(3).spawn(2)):
         world = problem.world(25, np.random.default_rng(seeds.child(seed, 0)))
-        rng = np.random.default_rng(seeds.child(seed, 1, __import__("zlib").crc32(b"policy")))
+        rng = np.random.default_rng(seeds.child(seed, 1, zlib.crc32(b"policy")))
         gaps = by_hand(policy(model, seed=rng), world)
         np.testing.assert_allclose(run.regret["policy"][i], np.cumsum(gaps), atol=1e-9)
     assert run.n_actions == model.tree.n_actions
@@ -306,6 +310,101 @@ def test_a_policy_of_ones_own_is_not_bypassed():
 
     run = bough.simulate(bough.problems.constant(3, 2), {"Stubborn": Stubborn}, rounds=10, runs=2, seed=0, jobs=1)
     assert (run.tried["Stubborn"] == 1).all()
+
+
+def test_a_policy_with_a_tree_of_its_own_goes_by_names():
+    """Two hierarchies over the same actions are compared in this way; places differ, names do not."""
+    world_tree = bough.Tree.from_nested({"A": ["a", "b"], "B": ["c", "d"]})
+    other_tree = bough.Tree.from_nested({"X": ["d", "b"], "Y": ["a", "c"]})
+
+    class OneIsGood:
+        def world(self, rounds, rng):
+            model = bough.GaussianModel(world_tree)
+            truth = np.where(np.asarray(world_tree.actions) == "d", 10.0, 0.0)
+            return bough.World(model, truth, 0.1 * rng.normal(size=rounds))
+
+    def other(_, seed):
+        return bough.HierTS(bough.GaussianModel(other_tree), seed)
+
+    run = bough.simulate(OneIsGood(), {"other": other}, rounds=30, runs=4, seed=0, jobs=1)
+    assert (run.regret["other"][:, -1] <= 100.0).all()  # it finds it; the wrong places would cost 300
+
+
+@pytest.mark.parametrize("policy", [bough.BayesUCB, bough.Greedy])
+@pytest.mark.parametrize("prior", ["ties", "uneven", "by height", "by node"])
+def test_means_and_quantiles_are_the_policys_own_whatever_the_tree(policy, prior):
+    rng = np.random.default_rng(8)
+    parents = [-1] + [int(rng.integers(max(0, i - 6), i)) for i in range(1, 60)]
+    tree = bough.Tree.from_parents(parents) if prior != "ties" else bough.Tree.balanced(5, 2)
+    covariance = {
+        "ties": bough.by_depth([1.0, 0.0, 0.0]),
+        "uneven": bough.by_depth(rng.uniform(0.0, 2.0, tree.height + 1)),
+        "by height": bough.by_height(rng.uniform(0.0, 2.0, tree.height + 1)),
+        "by node": bough.by_node(rng.uniform(0.0, 2.0, tree.n_nodes)),
+    }[prior]
+    problem = Lines(bough.GaussianModel(tree, 0.0, covariance))
+    problem.eligible[:] = True
+    run = bough.simulate(problem, {"policy": policy}, rounds=80, runs=2, seed=3, jobs=1)
+    for i, seed in enumerate(seeds.sequence(3).spawn(2)):
+        world = problem.world(80, np.random.default_rng(seeds.child(seed, 0)))
+        agent = policy(problem.model, seed=np.random.default_rng(seeds.child(seed, 1, zlib.crc32(b"policy"))))
+        np.testing.assert_allclose(run.regret["policy"][i], np.cumsum(by_hand(agent, world)), atol=1e-9)
+
+
+GOOD = dict(truth=np.zeros(4), noise=np.zeros(5))
+LINES = dict(values=np.zeros(8), start=np.array([0, 2, 4, 6, 8]), pick=np.zeros(5))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(truth=np.zeros(3)), r"the truth has shape \(3,\); give \(4,\)"),
+        (dict(truth=np.zeros((4, 1))), "the truth has shape"),
+        (dict(truth=[0.0, 0.0, np.nan, 0.0]), "or is not finite"),
+        (dict(truth="much"), "the truth has shape"),
+        (dict(noise=np.full(5, np.inf)), "the noise has shape"),
+        (dict(noise=np.zeros(4)), "give a bough.World of 5 rounds"),
+        (dict(contexts=np.zeros((5, 2))), "only with such a one"),
+        (dict(eligible=np.ones(4, dtype=int)), "eligible has to be 4 truth values"),
+        (dict(eligible=np.zeros(4, dtype=bool)), "one or more of them True"),
+        (dict(lines=dict(pick=np.full(5, 1.0))), r"pick has numbers outside \[0, 1\)"),
+        (dict(lines=dict(start=np.array([0, 2, 4, 8]))), "not those of 4 actions in 5 rounds"),
+        (dict(lines=dict(start=np.array([0, 2, 2, 6, 8]))), "start does not cut 8 residuals"),
+        (dict(lines=dict(values=np.full(8, np.nan))), "the residuals has shape"),
+        (dict(model=3), "give a bough.GaussianModel"),
+    ],
+)
+def test_a_world_that_cannot_be_says_why(change, message):
+    class Odd:
+        def world(self, rounds, rng):
+            given = dict(model=bough.problems.constant(4, 1), **GOOD) | change
+            lines = given.pop("lines", None)
+            if lines is not None:
+                given["residuals"] = bough.Residuals(**(LINES | lines))
+            return bough.World(**given)
+
+    with pytest.raises(ValueError, match=message):
+        bough.simulate(Odd(), {"TS": bough.TS}, rounds=5, runs=2, jobs=1)
+
+
+def test_a_world_with_contexts_needs_them():
+    with pytest.raises(ValueError, match="contexts go with a model that takes them"):
+        bough.World(bough.GaussianModel(bough.Tree.balanced(2, 1), [0.0, 0.0]), np.zeros((2, 2)), np.zeros(3))
+
+
+def test_what_nobody_asked_for_does_not_stop_the_rest(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar100.npz").write_text("no features")
+    tiny = ["--runs", "2", "--rounds", "3", "--jobs", "1"]
+    assert cli.main(["reproduce", "height-constant", *tiny]) == 0
+    assert "cifar100.npz is not a file of features (it is not a file of arrays)" in capsys.readouterr().out
+    assert cli.main(["reproduce", "classes", *tiny]) == 2
+    assert cli.main(["reproduce", "branching", "--features", "nope.npz", *tiny]) == 0
+    damaged = next((tmp_path / "reproduction" / "cells").glob("height-constant-*"))
+    damaged.write_bytes(b"nonsense")
+    assert cli.main(["reproduce", "branching", *tiny]) == 0
+    assert cli.main(["reproduce", "branching", "--tree", "tree.txt", *tiny]) == 2
+    assert "--tree goes with classes" in capsys.readouterr().err
 
 
 def test_what_is_no_problem_says_so():

@@ -271,9 +271,13 @@ def _reproduce(given: argparse.Namespace) -> None:
             runner.write_csv(experiment, results, given.out / f"{name}.csv")
             runner.write_settings(experiment, settings, given.out / f"{name}.json")
     for name, experiment in experiments.items():  # what an earlier command has left belongs in the report as well
-        kept = None if name in outcomes else runner.kept_results(experiment, settings, given.out)
-        if kept:
-            outcomes[name] = runner.Outcome(experiment, settings, kept)
+        if name not in outcomes:
+            try:
+                kept = runner.kept_results(experiment, settings, given.out)
+            except ValueError:  # damaged, and nobody asked for it
+                kept = None
+            if kept:
+                outcomes[name] = runner.Outcome(experiment, settings, kept)
     for name, outcome in outcomes.items():
         plotting.save_figure(figures.draw(outcome.experiment, outcome.results), given.out / name)
     report.write_report(outcomes, absent, given.out)
@@ -291,10 +295,18 @@ def _available(given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
     absent = {}
     classes, catalogue = (import_module(f"bough.experiments.{name}") for name in ("classes", "catalogue"))
     features = given.features or _FEATURES
-    if features.exists() or given.features is not None:
-        found["classes"] = classes.experiment(features, given.reduce, given.scale, given.tree)
+    asked = "classes" in given.experiments or (not given.experiments and given.features is not None)
+    if features.exists() or (asked and given.features is not None):
+        try:
+            found["classes"] = classes.experiment(features, given.reduce, given.scale, given.tree)
+        except (ValueError, OSError) as error:
+            if asked:
+                raise
+            absent["classes"] = _one_line(error)
     else:
         absent["classes"] = "the features of the images are not here; make them with bough data cifar100"
+    if given.tree is not None and "classes" not in found:
+        raise ValueError(f"--tree goes with classes: {absent['classes']}")
     try:
         found["catalogue"] = catalogue.experiment()
     except ValueError as error:
@@ -404,12 +416,12 @@ def _fit(given: argparse.Namespace) -> None:
 def _data(given: argparse.Namespace) -> None:
     cifar100 = import_module("bough.datasets.cifar100")
     _check_target(given.out, "--out")
+    cifar100.check_network(given.network)
     archive = given.archive
     if archive is None:
         archive = given.out.with_name("cifar-100-python.tar.gz")
-        if not archive.exists():
-            with _progress("download", cifar100.ARCHIVE_BYTES) as advance:
-                cifar100.download(archive, progress=advance)
+        with _progress("download", cifar100.ARCHIVE_BYTES) as advance:
+            cifar100.download(archive, progress=advance)
     images = cifar100.read_archive(archive)
     with _progress("features", len(images.images)) as advance:
         cifar100.make_features(images, given.out, given.network, advance)

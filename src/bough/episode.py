@@ -15,6 +15,7 @@ from bough.arrays import Floats
 from bough.inference import scalar_kernels, vector_kernels
 from bough.model import GaussianModel
 from bough.policies import SMALL, TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, PosteriorPolicy
+from bough.tree import Tree
 from bough.worlds import World
 
 _BUILT_IN = (HierTS, FlatTS, TS, BayesUCB, Greedy)
@@ -80,7 +81,7 @@ def _made(policy: Any, model: GaussianModel, rng: np.random.Generator) -> Policy
 def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
     """Bough's own go by the actions' places, which spares them looking up names; others by names."""
     tree = world.model.tree
-    own = type(agent) in _BUILT_IN
+    own = type(agent) in _BUILT_IN and _same_actions(agent.posterior.model.tree, tree)
     gaps = np.empty(world.rounds)
     tried = np.zeros(tree.n_actions, dtype=np.bool_)
     best = world.best(world.truth) if world.contexts is None else 0.0
@@ -99,6 +100,11 @@ def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
         else:
             agent.update(tree.actions[place], reward, context)
     return gaps, int(tried.sum())
+
+
+def _same_actions(tree: Tree, other: Tree) -> bool:
+    """Whether two trees have the same actions in the same order, so that places mean the same in both."""
+    return tree is other or np.array_equal(np.asarray(tree.actions), np.asarray(other.actions))
 
 
 def _residuals(world: World) -> tuple[Any, Any, Floats]:

@@ -173,10 +173,15 @@ def _opened_log(path: str | os.PathLike[str], tree: Tree, names: _Names) -> Any:
     casts = {**dict.fromkeys(numbers, "DOUBLE"), names.action: kind}
     return relation.project(
         ", ".join(
-            f"try_cast({name} AS {casts[column]}) AS {name}" if column in casts else name
-            for column, name in quoted.items()
+            f"{_exactly(name, casts[column])} AS {name}" if column in casts else name for column, name in quoted.items()
         )
     )
+
+
+def _exactly(column: str, kind: str) -> str:
+    """A text as that kind, in SQL, or null where it is none; DuckDB would round 3.6 to a whole number."""
+    cast = f"try_cast({column} AS {kind})"
+    return f"CASE WHEN try_cast({column} AS DOUBLE) = {cast} THEN {cast} END" if kind == "BIGINT" else cast
 
 
 def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> tuple[Any, bool]:

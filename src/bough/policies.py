@@ -131,7 +131,7 @@ class PosteriorPolicy(ABC):
             self.posterior.absorb(statistics)
             return
         with self._refit.lock:
-            self._refit.check(self.posterior, round(getattr(statistics, "n_rows", 0)))
+            self._refit.check(self.posterior, getattr(statistics, "n_rows", 0.0))
             self.posterior.absorb(statistics)
             self.posterior = self._refit.absorb(statistics) or self.posterior
 
@@ -403,10 +403,10 @@ def _made_refit(posterior: Posterior, refit: bool, statistics: Statistics | None
         raise ValueError(f"refit is {refit!r}; give True or False")
     if not refit:
         return None
-    known = 0 if statistics is None else round(statistics.n_rows)
-    if known != posterior.n_observations:
+    known = 0.0 if statistics is None else statistics.n_rows
+    if abs(known - posterior.n_observations) > 0.75:  # the posterior's is rounded
         raise ValueError(
-            f"the posterior has {posterior.n_observations} observations and the statistics {known}; give the "
+            f"the posterior has {posterior.n_observations} observations and the statistics {known:g}; give the "
             "statistics that the policy had, policy.statistics"
         )
     from bough.learning.online import Refit  # loads what few policies need

@@ -20,7 +20,7 @@ from bough.episode import Played, Player, is_compiled, player
 from bough.frames import make_frame
 from bough.model import GaussianModel
 from bough.policies import Policy
-from bough.worlds import Contexts, Drawn, Problem, context_rows
+from bough.worlds import Contexts, Drawn, Problem, World, context_rows
 
 _CHUNKS = 32  # tasks that the runs are dealt out in: enough to balance jobs, few enough to start quickly
 
@@ -187,6 +187,8 @@ def _run_chunk(
     model = None
     for seed in run_seeds:
         world = problem.world(rounds, np.random.default_rng(seeds.child(seed, 0)))
+        if not isinstance(world, World) or world.rounds != rounds:
+            raise ValueError(f"the problem made {world!r:.80}; give a bough.World of {rounds} rounds")
         if world.model is not model:  # most problems have one model for all runs
             model = world.model
             players = {name: player(model, policy) for name, policy in plan.items()}

@@ -28,6 +28,20 @@ class Residuals:
     pick: Floats
     """(rounds,) uniform on [0, 1)."""
 
+    def __post_init__(self) -> None:
+        _set(self, "values", _finite("residuals", self.values, 1))
+        _set(self, "pick", _finite("pick", self.pick, 1))
+        start = np.asarray(self.start)
+        sound = start.ndim == 1 and start.dtype.kind in "iu" and len(start) > 1 and start[0] == 0
+        if not sound or start[-1] != len(self.values) or (np.diff(start) < 1).any():
+            raise ValueError(
+                f"start does not cut {len(self.values)} residuals into one or more for each action; give the places, "
+                f"from 0 to {len(self.values)}, where each action's begin"
+            )
+        _set(self, "start", np.ascontiguousarray(start, dtype=np.int64))
+        if ((self.pick < 0.0) | (self.pick >= 1.0)).any():
+            raise ValueError("pick has numbers outside [0, 1); give uniform ones, such as rng.random(rounds)")
+
 
 @dataclass(frozen=True, eq=False)
 class World:
@@ -54,6 +68,30 @@ class World:
     """Each action's own noise, instead of `noise`."""
     eligible: Flags | None = None
     """(K,) the actions among which the best is sought that regret is measured against; all where None."""
+
+    def __post_init__(self) -> None:
+        model = self.model
+        if not isinstance(model, GaussianModel):
+            raise ValueError(f"the world's model is a {type(model).__name__}; give a bough.GaussianModel")
+        n, d = model.tree.n_actions, model.dim
+        _set(self, "truth", _finite("truth", self.truth, 1 if model.is_scalar else 2))
+        wanted = (n,) if model.is_scalar else (n, d)
+        if self.truth.shape != wanted:
+            raise ValueError(f"the truth has shape {self.truth.shape}; give {wanted}, in the order of tree.actions")
+        _set(self, "noise", _finite("noise", self.noise, 1))
+        if (self.contexts is None) != model.is_scalar:
+            raise ValueError(f"contexts go with a model that takes them, and only with such a one; this has d = {d}")
+        if self.contexts is not None:
+            contexts = context_rows(self.contexts, (self.rounds, d))
+            contexts.setflags(write=False)  # what one policy does to them, the next would see
+            _set(self, "contexts", contexts)
+        if self.residuals is not None and (len(self.residuals.start), len(self.residuals.pick)) != (n + 1, self.rounds):
+            raise ValueError(f"the residuals are not those of {n} actions in {self.rounds} rounds")
+        if self.eligible is not None:
+            eligible = np.asarray(self.eligible)
+            if eligible.shape != (n,) or eligible.dtype != np.bool_ or not eligible.any():
+                raise ValueError(f"eligible has to be {n} truth values, one or more of them True")
+            _set(self, "eligible", np.ascontiguousarray(eligible))
 
     @property
     def rounds(self) -> int:
@@ -109,9 +147,24 @@ class Drawn:
             contexts = context_rows(self.contexts(rng, rounds), (rounds, self.model.dim)).copy()
         elif self.contexts is not None:
             contexts = self.contexts[rng.integers(len(self.contexts), size=rounds)]
-        if contexts is not None:
-            contexts.setflags(write=False)  # what one policy does to them, the next would see
         return World(self.model, truth, noise, contexts)
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    object.__setattr__(owner, name, value)
+
+
+def _finite(what: str, values: Any, ndim: int) -> Floats:
+    """Values as an array that a kernel can read."""
+    try:
+        given = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.ndim != ndim or not np.isfinite(given).all() or not given.size:
+        raise ValueError(
+            f"the {what} has shape {np.shape(values)} or is not finite; give numbers in {ndim} dimension(s)"
+        )
+    return given
 
 
 def context_rows(contexts: Any, shape: tuple[int, int]) -> Floats:

