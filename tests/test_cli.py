@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bough
-from bough import cli
+from bough import cli, commands
 
 DOCS = Path(__file__).parents[1] / "docs"
 TINY = ["--runs", "3", "--rounds", "4"]
@@ -222,7 +222,7 @@ def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_simulate", interrupted)
+    monkeypatch.setattr(commands, "simulate", interrupted)
     assert cli.main(["simulate", "--branching", "2", "--height", "1"]) == 130
     assert "what was finished is kept" in capsys.readouterr().err
 

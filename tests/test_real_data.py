@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bough
-from bough import cli, seeds
+from bough import cli, commands, seeds
 from bough.experiments import catalogue, classes
 from bough.experiments.claims import catalogue_claims, classes_claims
 from bough.experiments.runner import CellResult, Settings, run_experiment
@@ -138,7 +138,7 @@ def test_the_command_runs_classes_and_says_how_to_get_what_is_not_there(features
     for reduce in classes.REDUCTIONS:
         for scale in classes.SCALES:
             assert f"| {reduce}, {scale} scale |" in report
-    monkeypatch.setattr(cli, "_EXPERIMENTS", ("branching", "classes"))
+    monkeypatch.setattr(commands, "EXPERIMENTS", ("branching", "classes"))
     assert cli.main(["reproduce", *tiny, "--out", "rest"]) == 0  # the rest runs without
     assert "not run       classes: the features of the images are not here" in capsys.readouterr().out
     assert "make them with bough data cifar100" in (tmp_path / "rest" / "report.md").read_text()

@@ -1,0 +1,302 @@
+"""What the commands do with their arguments."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import bough
+
+POLICIES = ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy")
+EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies", "classes", "catalogue")
+FEATURES = Path("cifar100.npz")  # where `bough data cifar100` writes and `bough reproduce classes` looks
+
+
+def reproduce(given: argparse.Namespace) -> None:
+    """Run experiments, and write what came of them."""
+    unknown = [name for name in given.experiments if name not in EXPERIMENTS]
+    if unknown:
+        raise ValueError(f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
+    _check_counts(given)
+    _make_folder(given.out / "cells")
+    runner, figures, report, plotting = (
+        import_module(f"bough.{name}")
+        for name in ("experiments.runner", "experiments.figures", "experiments.report", "plotting")
+    )
+    plotting.matplotlib.use("Agg")
+    experiments, absent = _available(given)
+    wanted = [name for name in given.experiments or EXPERIMENTS if name in experiments]
+    settings = runner.Settings(given.rounds, given.runs, given.seed)
+    total = sum(settings.at(experiments[name], cell).runs for name in wanted for cell in experiments[name].cells)
+    outcomes = {}
+    with _progress("reproduce", total) as advance:
+        for name in wanted:
+            experiment = experiments[name]
+
+            def started(cell: Any, kept: bool, experiment: Any = experiment) -> None:
+                if kept:
+                    advance(settings.at(experiment, cell).runs)
+
+            results = runner.run_experiment(experiment, settings, given.out, given.jobs, started, advance)
+            outcomes[name] = runner.Outcome(experiment, settings, results)
+            runner.write_csv(experiment, results, given.out / f"{name}.csv")
+            runner.write_settings(experiment, settings, given.out / f"{name}.json")
+    for name, experiment in experiments.items():  # what an earlier command has left belongs in the report as well
+        if name not in outcomes:
+            try:
+                kept = runner.kept_results(experiment, settings, given.out)
+            except ValueError:  # damaged, and nobody asked for it
+                kept = None
+            if kept:
+                outcomes[name] = runner.Outcome(experiment, settings, kept)
+    for name, outcome in outcomes.items():
+        plotting.save_figure(figures.draw(outcome.experiment, outcome.results), given.out / name)
+    report.write_report(outcomes, absent, given.out)
+    judged = {name: outcome.results for name, outcome in outcomes.items()}
+    for claim in import_module("bough.experiments.claims").judge(judged):
+        print(f"{claim.verdict:<13} {claim.claim} ({claim.measured})")
+    for name, how in absent.items():
+        print(f"{'not run':<13} {name}: {how}")
+    print(f"\nreport: {given.out / 'report.html'}")
+
+
+def _available(given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
+    """The experiments that can be run here, and how to get the data of the others; an error if one was asked for."""
+    found: dict[str, Any] = dict(import_module("bough.experiments.sweeps").EXPERIMENTS)
+    absent = {}
+    classes, catalogue = (import_module(f"bough.experiments.{name}") for name in ("classes", "catalogue"))
+    features = given.features or FEATURES
+    asked = "classes" in given.experiments or (not given.experiments and given.features is not None)
+    if features.exists() or (asked and given.features is not None):
+        try:
+            found["classes"] = classes.experiment(features, given.reduce, given.scale, given.tree)
+        except (ValueError, OSError) as error:
+            if asked:
+                raise
+            absent["classes"] = one_line(error)
+    else:
+        absent["classes"] = "the features of the images are not here; make them with bough data cifar100"
+    if given.tree is not None and "classes" not in found:
+        raise ValueError(f"--tree goes with classes: {absent['classes']}")
+    try:
+        found["catalogue"] = catalogue.experiment()
+    except ValueError as error:
+        absent["catalogue"] = str(error)
+    missing = next((name for name in given.experiments if name in absent), None)
+    if missing is not None:
+        raise ValueError(f"{missing}: {absent[missing]}")
+    return found, absent
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        (path / ".writable").touch()
+        (path / ".writable").unlink()
+    except OSError as error:
+        reason = error.strerror or "it is not a folder"
+        raise ValueError(f"cannot write into {path} ({reason}); give another folder with --out") from error
+
+
+def _check_target(path: Path | None, option: str) -> None:
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise ValueError(f"{option} {path} cannot be written; give a file in a folder that exists")
+
+
+def simulate(given: argparse.Namespace) -> None:
+    """Simulate policies, and print their regret."""
+    names = [name.strip() for name in given.policies.split(",") if name.strip()]
+    unknown = [name for name in names if name not in POLICIES]
+    if unknown or not names:
+        raise ValueError(f"unknown policy {(unknown or [''])[0]!r}; there are {', '.join(POLICIES)}")
+    _check_counts(given)
+    _check_target(given.csv, "--csv")
+    _check_target(given.plot, "--plot")
+    model = _model(given)
+    policies = {name: getattr(bough, name) for name in names}
+    with _progress("simulate", given.runs) as advance:
+        run = bough.simulate(model, policies, given.rounds, given.runs, given.seed, given.jobs, progress=advance)
+    print(run.summary())
+    if given.csv:
+        _write_csv(run, given.csv)
+    if given.plot:
+        run.plot().figure.savefig(given.plot)
+
+
+def _write_csv(run: Any, path: Path) -> None:
+    lines = ["policy,round,mean,se,runs"]
+    for name in run.regret:
+        curves = zip(run.mean(name).tolist(), run.standard_error(name).tolist(), strict=True)
+        lines += [f"{name},{t},{mean:.6g},{error:.6g},{run.runs}" for t, (mean, error) in enumerate(curves, 1)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def bound(given: argparse.Namespace) -> None:
+    """Print the bounds of Theorem 1."""
+    model = _model(given)
+    delta = given.delta if given.delta in (None, "best") else _number(given.delta, "--delta")
+    models = {"HierTS": model, "FlatTS": model.flat(), "TS": model.independent()}
+    bounds = {}
+    for name, one in models.items():
+        try:
+            bounds[name] = bough.theory.regret_bound(one, given.rounds, delta, given.constant)
+        except ValueError:
+            if name == "HierTS" or given.constant != "two":  # the premise of "two" may hold for HierTS alone
+                raise
+    columns = ("bound", "first term", "second term", "G(n)", "c", "sigma_max", "delta")
+    print(f"{'':<10}" + "".join(f"{column:>13}" for column in columns))
+    for name, b in bounds.items():
+        print(
+            f"{name:<10}{b.total:>13.1f}{b.first:>13.1f}{b.second:>13.1f}{b.complexity:>13.1f}{b.c:>13.4g}"
+            f"{b.sigma_max:>13.3g}{b.delta:>13.3g}"
+        )
+    print(f"{'uniform':<10}{bough.theory.uniform_regret(model, given.rounds):>13.1f}")
+
+
+def fit(given: argparse.Namespace) -> None:
+    """Learn a prior, print it, and write the model."""
+    _check_target(given.out, "--out")
+    if given.tree is None:
+        raise ValueError("no tree was given; give --tree FILE, one path an action, or a table with --levels")
+    if given.context is None and (given.structure is not None or given.intercept):
+        raise ValueError("--structure and --intercept go with --context; name its columns, or leave them out")
+    penalty = None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty", ' or "none"')
+    noise = given.noise if given.noise == "learn" else _number(given.noise, "--noise", ' or "learn"')
+    root = None if given.root is None else _number(given.root, "--root")
+    tree = _read_tree(given.tree, given.levels)
+    context = None if given.context is None else _listed(given.context, "--context")
+    bad: Literal["error", "skip"] = "skip" if given.skip_bad else "error"
+    first, *others = (
+        bough.summarise(
+            log, tree, given.action, given.reward, context, given.weight, intercept=given.intercept, bad=bad
+        )
+        for log in given.log
+    )
+    statistics = sum(others, start=first)
+    fit = bough.fit_prior(
+        tree, statistics, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty
+    )
+    for why, n in statistics.skipped.items():
+        print(f"left out: {n:,} row{'s' if n != 1 else ''} ({why})")
+    levels = (
+        dict(zip((f"depth {i}" for i in range(1, 99)), given.levels.split(","), strict=False)) if given.levels else {}
+    )
+    features = None if context is None else [*(["intercept"] if given.intercept else []), *context]
+    print(fit.summary(levels, features))
+    fit.model.save(given.out)
+    print(f"model: {given.out}")
+
+
+def data(given: argparse.Namespace) -> None:
+    """Make a file of features."""
+    cifar100 = import_module("bough.datasets.cifar100")
+    _check_target(given.out, "--out")
+    cifar100.check_network(given.network)
+    archive = given.archive
+    if archive is None:
+        archive = given.out.with_name("cifar-100-python.tar.gz")
+        with _progress("download", cifar100.ARCHIVE_BYTES) as advance:
+            cifar100.download(archive, progress=advance)
+    images = cifar100.read_archive(archive)
+    with _progress("features", len(images.images)) as advance:
+        cifar100.make_features(images, given.out, given.network, advance)
+    print(f"features: {given.out} ({len(images.images):,} images)")
+
+
+def _listed(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ValueError(f"{option} is {text!r}; give column names with commas between them")
+    return names
+
+
+def _read_tree(path: Path, levels: str | None) -> bough.Tree:
+    if levels is not None:
+        tree: bough.Tree = import_module("bough.logs").tree_of_table(path, _listed(levels, "--levels"))
+        return tree
+    if path.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq"):
+        raise ValueError(f"{path} is a table; name its columns, coarsest first, with --levels")
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file; give one path an action, one a line") from None
+    return bough.Tree.from_paths([line.strip() for line in lines if line.strip()])
+
+
+def _model(given: argparse.Namespace) -> bough.GaussianModel:
+    if given.model is not None:
+        options = ("tree", "levels", "branching", "height", "problem", "by_depth", "mean", "noise_variance")
+        twice = next((name for name in options if getattr(given, name) is not None), None)
+        if twice is not None:
+            raise ValueError(f"--model has the tree and the prior already; leave out --{twice.replace('_', '-')}")
+        model = bough.GaussianModel.load(given.model)
+        if not model.is_scalar:
+            raise ValueError(
+                f"{given.model} takes contexts of length {model.dim}, which the command does not have; use the library"
+            )
+        return model
+    if given.tree is not None:
+        if given.branching is not None or given.height is not None:
+            raise ValueError("--tree goes without --branching and --height; give one or the other")
+        tree = _read_tree(given.tree, given.levels)
+    elif given.branching is None or given.height is None:
+        raise ValueError("no tree was given; give --branching and --height, --tree FILE, or --model FILE")
+    else:
+        tree = bough.Tree.balanced(given.branching, given.height)
+    covariance: Any = 1.0
+    if given.by_depth:
+        covariance = bough.by_depth([_number(value, "--by-depth") for value in given.by_depth.split(",")])
+    elif given.problem != "constant":
+        covariance = bough.by_height([2.0**height for height in range(tree.height + 1)])
+    mean = 0.0 if given.mean is None else given.mean
+    noise = 1.0 if given.noise_variance is None else given.noise_variance
+    return bough.GaussianModel(tree, mean, covariance, noise)
+
+
+def _number(text: str, option: str, other: str = "") -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{option} has {text!r}; give a number{other}") from None
+
+
+def _check_counts(given: argparse.Namespace) -> None:
+    for name, value, least in (("runs", given.runs, 2), ("rounds", given.rounds, 1)):
+        if value is not None and value < least:
+            raise ValueError(f"--{name} is {value}; give at least {least}")
+    if given.seed < 0:
+        raise ValueError(f"--seed is {given.seed}; give a whole number of at least 0")
+    if given.jobs == 0:
+        raise ValueError("--jobs is 0; give how many, or -1 for every core")
+
+
+@contextmanager
+def _progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal that rich can draw on; silent elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda _: None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda n: bar.advance(task, n)
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, (OverflowError, MemoryError)):
+        return f"the numbers given are too large to compute with ({error}); give smaller ones"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return " ".join(str(text).split())
