@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -178,8 +179,11 @@ def has_java() -> str | None:
 
 @pytest.mark.skipif(has_java() is not None, reason=str(has_java()))
 @pytest.mark.filterwarnings("ignore")  # Spark's own
-def test_spark_gives_the_same_sums():
+def test_spark_gives_the_same_sums(monkeypatch):
     from pyspark.sql import SparkSession
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # otherwise whatever python3 there is
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
 
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
