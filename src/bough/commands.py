@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import bough
+from bough import inputs
 
 POLICIES = ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy")
 EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies", "classes", "catalogue")
@@ -183,9 +184,8 @@ def fit(given: argparse.Namespace) -> None:
     )
     for why, n in statistics.skipped.items():
         print(f"left out: {n:,} row{'s' if n != 1 else ''} ({why})")
-    levels = (
-        dict(zip((f"depth {i}" for i in range(1, 99)), given.levels.split(","), strict=False)) if given.levels else {}
-    )
+    named = _listed(given.levels, "--levels") if given.levels else []
+    levels = {f"depth {depth}": name for depth, name in enumerate(named, 1)}
     features = None if context is None else [*(["intercept"] if given.intercept else []), *context]
     print(fit.summary(levels, features))
     fit.model.save(given.out)
@@ -221,11 +221,7 @@ def _read_tree(path: Path, levels: str | None) -> bough.Tree:
         return tree
     if path.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq"):
         raise ValueError(f"{path} is a table; name its columns, coarsest first, with --levels")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file; give one path an action, one a line") from None
-    return bough.Tree.from_paths([line.strip() for line in lines if line.strip()])
+    return bough.Tree.from_paths(inputs.text_lines(path, "one path an action, one a line"))
 
 
 def _model(given: argparse.Namespace) -> bough.GaussianModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,15 @@ def whole_number(what: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{what} is {value!r}; give a whole number of at least {least}")
     return int(value)
+
+
+def text_lines(path: Path, wanted: str) -> list[str]:
+    """The lines of a text file that are not blank, or a `ValueError` that says what is wanted there."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not a text file; give {wanted}") from None
+    return [line.strip() for line in lines if line.strip()]
 
 
 def is_one(reward: Any) -> bool:

@@ -286,11 +286,10 @@ class _Columns:
     @property
     def products(self) -> dict[str, nw.Expr]:
         """What is summed, by a name that no column of a user has."""
-        one = {"y": self.y} | {f"x{i}": x for i, x in enumerate(self.x)}
         pairs = {"y": self.y, "y*y": self.y * self.y}
         pairs |= {f"x{i}*y": x * self.y for i, x in enumerate(self.x)}
         for i, j in combinations_with_replacement(range(self.n_context), 2):
-            pairs[f"x{i}*x{j}"] = one[f"x{i}"] * one[f"x{j}"]
+            pairs[f"x{i}*x{j}"] = self.x[i] * self.x[j]
         if self.weight is not None:
             pairs = {name: self.weight * product for name, product in pairs.items()} | {"weight": self.weight}
         return pairs

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bough import inputs
 from bough.arrays import Floats, Integers
 from bough.experiments.sweeps import PAPER, Experiment
 from bough.learning.features import prior_of_items
@@ -199,10 +200,7 @@ def reduced(images: Images, reduce: Reduce, scale: Scale) -> Floats:
 
 def read_class_tree(path: Path, classes: Sequence[str]) -> Tree:
     """A tree over the classes from a text file with one path a class, its last component the class's name."""
-    try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError:
-        raise ValueError(f"{path} is not a text file; give one path a class, one a line") from None
+    lines = inputs.text_lines(path, "one path a class, one a line")
     found = [line.split("/")[-1] for line in lines]
     wrong = sorted(set(found) ^ set(classes))
     if wrong or len(found) != len(classes):

@@ -80,7 +80,7 @@ def _section(outcome: Outcome) -> list[str]:
         f"![{experiment.title}]({experiment.name}.png)",
     ]
     if experiment.name == "catalogue":
-        parts += [f"{text}" for result in results for text in _reached(result)]
+        parts += [text for result in results for text in _reached(result)]
     else:
         parts.append(_regrets(experiment, results))
     if synthetic:

@@ -25,8 +25,6 @@ class NodeClasses:
     @classmethod
     def of(cls, by: Any, trees: Sequence[Tree]) -> NodeClasses:
         """The classes that a user's `by` means on these trees."""
-        if isinstance(by, NodeClasses):
-            return by
         if hasattr(by, "to_dict"):  # a pandas Series, whose index has the names
             by = by.to_dict()
         if isinstance(by, str) and by == "depth":

@@ -100,8 +100,6 @@ class Wishes(NamedTuple):
     structure: Structure = "full"
     base: Floats | None = None
     """(n_classes,) or (n_classes, d, d): a prior whose sizes are learned, and which keeps its proportions otherwise."""
-    group: Integers | None = None
-    """(n_classes,) with `base`, the classes whose sizes are one number; -1 for those that stay as they are."""
 
     @classmethod
     def checked(cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure) -> Wishes:
@@ -279,10 +277,7 @@ def _first_guess(forest: Forest, learned: Flags, wishes: Wishes, share: float) -
     if dim is None:
         table = np.full(len(learned), share)
     else:
-        assert forest.statistics.sum_xx is not None
-        unit = np.einsum("njj->j", forest.statistics.sum_xx) / forest.n_rows
-        unit[unit == 0.0] = 1.0
-        table = np.repeat(np.diag(share / (dim * unit))[None], len(learned), axis=0)
+        table = np.repeat(np.diag(share / (dim * forest.mean_squares()))[None], len(learned), axis=0)
     table[~learned] = 0.0 if wishes.root is None or isinstance(wishes.root, str) else wishes.root
     return table
 

@@ -60,6 +60,12 @@ class Forest:
         between = self.statistics.count * np.square(averages - self.statistics.sum_y.sum() / self.n_rows)
         return float((within + between).sum() / self.n_rows)
 
+    def mean_squares(self) -> Floats:
+        """(d,) of each feature of the contexts; 1 for one that is always zero."""
+        assert self.statistics.sum_xx is not None
+        found = np.einsum("njj->j", self.statistics.sum_xx) / self.n_rows
+        return np.where(found == 0.0, 1.0, found)
+
     def nodes_a_path(self) -> Floats:
         """(n_classes,) how many nodes of each class an observed action's path has, on average."""
         below = (self.leaf >= 0).astype(np.float64)

@@ -108,7 +108,7 @@ def refitted(model: GaussianModel, statistics: Statistics) -> GaussianModel:
     classes = NodeClasses.of_model(model.classes)
     group = _groups(model)
     mean = None if model.is_scalar else np.asarray(model.mean)
-    wishes = Wishes(None, mean, None, _WIDTH, "scaled", base=model.classes.table, group=group)
+    wishes = Wishes(None, mean, None, _WIDTH, "scaled", base=model.classes.table)
     forest = Forest.planted([model.tree], [statistics], classes)
     learned = Learned.of(forest, classes.labels, group, wishes)
     covariances = classes.covariances([model.tree], learned.covariance)[0]

@@ -39,9 +39,7 @@ class VectorEvidence(Objective):
         self._structure = structure
         self._fixed_noise = noise
         sums = forest.statistics
-        assert sums.sum_xx is not None
-        self._unit = np.sqrt(np.einsum("njj->j", sums.sum_xx) / forest.n_rows)
-        self._unit[self._unit == 0.0] = 1.0
+        self._unit = np.asarray(np.sqrt(forest.mean_squares()))
         d = len(self._unit)
         rows, values, residual = sums.as_rows(np.zeros(d))
         q, r = np.linalg.qr(rows / self._unit)
