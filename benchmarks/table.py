@@ -69,7 +69,8 @@ class Table:
     def amount(self, claim: str, measured: float, at_most: float, unit: str) -> None:
         """A plain time or size."""
         met = measured <= at_most
-        self.lines.append(Line(claim, f"{measured:.2f} {unit}", "", "", f"at most {at_most:g} {unit}", met))
+        shown = f"{measured:.2f} {unit}" if unit else f"{measured:.1e}"
+        self.lines.append(Line(claim, shown, "", "", f"at most {at_most:g} {unit}".rstrip(), met))
 
     def comparison(self, claim: str, ours: float, reference: float) -> None:
         """Two times in seconds without a target."""

@@ -19,13 +19,19 @@ def run(code: str) -> str:
 def test_the_public_names_are_these():
     assert sorted(bough.__all__) == [
         "BayesUCB",
+        "BernoulliModel",
         "BestActions",
+        "BetaTS",
         "Conditional",
         "Estimate",
         "FlatTS",
         "GaussianModel",
+        "GibbsDraws",
         "Greedy",
         "HierTS",
+        "MeanReward",
+        "Observations",
+        "PoissonModel",
         "Policy",
         "Posterior",
         "PriorFit",
@@ -42,6 +48,7 @@ def test_the_public_names_are_these():
         "by_height",
         "by_node",
         "fit_prior",
+        "gibbs",
         "prior_from_features",
         "problems",
         "simulate",
@@ -61,7 +68,8 @@ def test_every_public_name_has_a_docstring(name):
     "name",
     sorted(
         set(bough.__all__)
-        - {"BestActions", "Conditional", "Estimate", "Problem", "Propensity", "Residuals", "problems", "theory"}
+        - {"BestActions", "Conditional", "Estimate", "GibbsDraws", "MeanReward", "Problem", "Propensity", "Residuals"}
+        - {"problems", "theory"}
     ),
 )
 def test_every_public_name_has_an_example(name):

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import bough
 from bough.inference.dense import DensePosterior
+from bough.learning.asked import Wishes, groups_of
 from bough.learning.classes import NodeClasses
-from bough.learning.fit import Wishes, _groups, _objective
+from bough.learning.fit import _objective
 from bough.learning.forest import Forest
 
 from cases import SHAPES, parents  # isort: skip
@@ -52,7 +53,7 @@ def forests(draw, most_trees=3):
 def made(trees, rows, by, wishes):
     classes = NodeClasses.of(by, trees)
     forest = Forest.planted(trees, [bough.Statistics.from_rows(*one) for one in rows], classes)
-    learned = (_groups(trees, classes, wishes) >= 0) & (forest.nodes_of_class > 0)
+    learned = (groups_of(trees, classes, wishes) >= 0) & (forest.nodes_of_class > 0)
     group = np.where(learned, np.cumsum(learned) - 1, -1)
     return classes, _objective(forest, group, wishes, forest.reward_variance())
 

@@ -189,7 +189,7 @@ def test_a_reward_is_a_real_line_and_regret_is_against_a_product_that_is_known()
     for t in range(200):
         place = 50 * t
         real = data.held_out["y"][data.held_out["product_id"] == actions[place]].to_numpy()
-        assert np.abs(real - (world.truth[place] + world.deviation(t, place))).min() < 1e-12
+        assert np.abs(real - world.reward(t, place, world.truth[place])).min() < 1e-12
 
 
 @needs_transactions
@@ -371,7 +371,7 @@ LINES = dict(values=np.zeros(8), start=np.array([0, 2, 4, 6, 8]), pick=np.zeros(
         (dict(lines=dict(start=np.array([0, 2, 4, 8]))), "not those of 4 actions in 5 rounds"),
         (dict(lines=dict(start=np.array([0, 2, 2, 6, 8]))), "start does not cut 8 residuals"),
         (dict(lines=dict(values=np.full(8, np.nan))), "the residuals has shape"),
-        (dict(model=3), "give a bough.GaussianModel"),
+        (dict(model=3), "give one such as bough.GaussianModel"),
     ],
 )
 def test_a_world_that_cannot_be_says_why(change, message):
@@ -408,7 +408,7 @@ def test_what_nobody_asked_for_does_not_stop_the_rest(tmp_path, monkeypatch, cap
 
 
 def test_what_is_no_problem_says_so():
-    with pytest.raises(ValueError, match=r"give a bough\.GaussianModel, or a problem with world"):
+    with pytest.raises(ValueError, match=r"give one such as bough\.GaussianModel, or a problem with world"):
         bough.simulate(3, {"TS": bough.TS}, rounds=5, runs=2)
     with pytest.raises(ValueError, match="whose worlds have their own"):
         bough.simulate(

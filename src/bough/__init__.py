@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bough import problems, theory
+    from bough.choosing import Policy, Propensity
     from bough.covariance import by_depth, by_height, by_node
     from bough.learning.features import prior_from_features
     from bough.learning.fit import fit_prior
     from bough.learning.report import Estimate, PriorFit
     from bough.logs import summarise
-    from bough.model import GaussianModel
+    from bough.mcmc import GibbsDraws, gibbs
+    from bough.model import BernoulliModel, GaussianModel, PoissonModel
     from bough.names import UnknownNameError
-    from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, Propensity
-    from bough.posterior import BestActions, Conditional, Posterior
+    from bough.observations import Observations
+    from bough.policies import TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
+    from bough.posterior import BestActions, Conditional, MeanReward, Posterior
     from bough.simulation import Simulation, simulate
     from bough.statistics import Statistics
     from bough.tree import Tree
@@ -27,18 +30,24 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BayesUCB": "bough.policies",
+    "BernoulliModel": "bough.model",
     "BestActions": "bough.posterior",
+    "BetaTS": "bough.policies",
     "Conditional": "bough.posterior",
     "Estimate": "bough.learning.report",
     "FlatTS": "bough.policies",
     "GaussianModel": "bough.model",
+    "GibbsDraws": "bough.mcmc",
     "Greedy": "bough.policies",
     "HierTS": "bough.policies",
-    "Policy": "bough.policies",
+    "MeanReward": "bough.posterior",
+    "Observations": "bough.observations",
+    "PoissonModel": "bough.model",
+    "Policy": "bough.choosing",
     "Posterior": "bough.posterior",
     "PriorFit": "bough.learning.report",
     "Problem": "bough.worlds",
-    "Propensity": "bough.policies",
+    "Propensity": "bough.choosing",
     "Residuals": "bough.worlds",
     "Simulation": "bough.simulation",
     "Statistics": "bough.statistics",
@@ -50,6 +59,7 @@ _HOME = {
     "by_height": "bough.covariance",
     "by_node": "bough.covariance",
     "fit_prior": "bough.learning.fit",
+    "gibbs": "bough.mcmc",
     "prior_from_features": "bough.learning.features",
     "problems": "bough",
     "simulate": "bough.simulation",
@@ -60,13 +70,19 @@ _HOME = {
 __all__ = [
     "TS",
     "BayesUCB",
+    "BernoulliModel",
     "BestActions",
+    "BetaTS",
     "Conditional",
     "Estimate",
     "FlatTS",
     "GaussianModel",
+    "GibbsDraws",
     "Greedy",
     "HierTS",
+    "MeanReward",
+    "Observations",
+    "PoissonModel",
     "Policy",
     "Posterior",
     "PriorFit",
@@ -82,6 +98,7 @@ __all__ = [
     "by_height",
     "by_node",
     "fit_prior",
+    "gibbs",
     "prior_from_features",
     "problems",
     "simulate",

@@ -140,6 +140,9 @@ def _add_fit(subparsers: Any) -> None:
     command.add_argument("--context", metavar="COL,COL,...", help="columns of the context, for a contextual model")
     command.add_argument("--intercept", action="store_true", help="put a feature that is always 1 before them")
     command.add_argument("--weight", metavar="COL", help="a column that says how many rows a row stands for")
+    _add_rewards_option(command)
+    command.add_argument("--trials", metavar="COL", help="a column that says how many views the clicks are of")
+    command.add_argument("--exposure", metavar="COL", help="one that says how long, or how much, was counted")
     command.add_argument(
         "--by", choices=("depth", "height"), default="depth", help="nodes that share a variance (default: %(default)s)"
     )
@@ -217,15 +220,25 @@ def _add_model_options(command: argparse.ArgumentParser) -> None:
     shape.add_argument("--branching", type=int, metavar="B", help="a balanced tree with B children a node")
     shape.add_argument("--height", type=int, metavar="H", help="and height H")
     _add_tree_option(shape)
-    shape.add_argument("--model", type=Path, metavar="FILE", help="or a model that fit, or GaussianModel.save, wrote")
+    shape.add_argument("--model", type=Path, metavar="FILE", help="or a model that fit, or a model's save, wrote")
     prior = command.add_argument_group("the model")
+    _add_rewards_option(prior)
     prior.add_argument(
         "--problem", choices=("constant", "increasing"), default=None,
         help="every variance 1, or 2 to the power of a node's height (default: increasing)",
     )  # fmt: skip
     prior.add_argument("--by-depth", metavar="V,V,...", help="variances by depth instead, root first")
     prior.add_argument("--mean", type=float, default=None, metavar="M", help="prior mean (default: 0)")
-    prior.add_argument("--noise-variance", type=float, default=None, metavar="V", help="of a reward (default: 1)")
+    prior.add_argument(
+        "--noise-variance", type=float, default=None, metavar="V", help="of a Gaussian reward (default: 1)"
+    )
+
+
+def _add_rewards_option(group: Any) -> None:
+    group.add_argument(
+        "--rewards", choices=tuple(commands.REWARDS), default=None,
+        help="numbers, clicks (0 or 1) or counts; variances are then of log-odds or log-rates (default: gaussian)",
+    )  # fmt: skip
 
 
 def reference() -> str:

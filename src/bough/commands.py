@@ -13,8 +13,9 @@ from typing import Any, Literal
 import bough
 from bough import inputs
 
-POLICIES = ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy")
-EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies", "classes", "catalogue")
+POLICIES = ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy", "BetaTS")
+EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies", "clicks", "classes", "catalogue")
+REWARDS = {"gaussian": "GaussianModel", "bernoulli": "BernoulliModel", "poisson": "PoissonModel"}
 FEATURES = Path("cifar100.npz")  # where `bough data cifar100` writes and `bough reproduce classes` looks
 
 
@@ -70,7 +71,10 @@ def _available(given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str
     """The experiments that can be run here, and how to get the data of the others; an error if one was asked for."""
     found: dict[str, Any] = dict(import_module("bough.experiments.sweeps").EXPERIMENTS)
     absent = {}
-    classes, catalogue = (import_module(f"bough.experiments.{name}") for name in ("classes", "catalogue"))
+    clicks, classes, catalogue = (
+        import_module(f"bough.experiments.{name}") for name in ("clicks", "classes", "catalogue")
+    )
+    found["clicks"] = clicks.experiment()
     features = given.features or FEATURES
     asked = "classes" in given.experiments or (not given.experiments and given.features is not None)
     if features.exists() or (asked and given.features is not None):
@@ -166,21 +170,23 @@ def fit(given: argparse.Namespace) -> None:
         raise ValueError("no tree was given; give --tree FILE, one path an action, or a table with --levels")
     if given.context is None and (given.structure is not None or given.intercept):
         raise ValueError("--structure and --intercept go with --context; name its columns, or leave them out")
+    kind = getattr(bough, REWARDS[given.rewards or "gaussian"])
+    if kind.has_counts and given.context is not None:
+        raise ValueError("clicks and counts in contexts are fitted row by row, in the library; leave out --context")
     penalty = None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty", ' or "none"')
     noise = given.noise if given.noise == "learn" else _number(given.noise, "--noise", ' or "learn"')
     root = None if given.root is None else _number(given.root, "--root")
     tree = _read_tree(given.tree, given.levels)
     context = None if given.context is None else _listed(given.context, "--context")
     bad: Literal["error", "skip"] = "skip" if given.skip_bad else "error"
+    columns = (given.action, given.reward, context, given.weight)
+    seen = {"trials": given.trials, "exposure": given.exposure}
     first, *others = (
-        bough.summarise(
-            log, tree, given.action, given.reward, context, given.weight, intercept=given.intercept, bad=bad
-        )
-        for log in given.log
+        bough.summarise(log, tree, *columns, **seen, intercept=given.intercept, bad=bad) for log in given.log
     )
     statistics = sum(others, start=first)
     fit = bough.fit_prior(
-        tree, statistics, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty
+        tree, statistics, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=kind
     )
     for why, n in statistics.skipped.items():
         print(f"left out: {n:,} row{'s' if n != 1 else ''} ({why})")
@@ -224,9 +230,9 @@ def _read_tree(path: Path, levels: str | None) -> bough.Tree:
     return bough.Tree.from_paths(inputs.text_lines(path, "one path an action, one a line"))
 
 
-def _model(given: argparse.Namespace) -> bough.GaussianModel:
+def _model(given: argparse.Namespace) -> Any:
     if given.model is not None:
-        options = ("tree", "levels", "branching", "height", "problem", "by_depth", "mean", "noise_variance")
+        options = ("tree", "levels", "branching", "height", "problem", "by_depth", "mean", "noise_variance", "rewards")
         twice = next((name for name in options if getattr(given, name) is not None), None)
         if twice is not None:
             raise ValueError(f"--model has the tree and the prior already; leave out --{twice.replace('_', '-')}")
@@ -250,8 +256,12 @@ def _model(given: argparse.Namespace) -> bough.GaussianModel:
     elif given.problem != "constant":
         covariance = bough.by_height([2.0**height for height in range(tree.height + 1)])
     mean = 0.0 if given.mean is None else given.mean
-    noise = 1.0 if given.noise_variance is None else given.noise_variance
-    return bough.GaussianModel(tree, mean, covariance, noise)
+    kind = getattr(bough, REWARDS[given.rewards or "gaussian"])
+    if not kind.has_counts:
+        return kind(tree, mean, covariance, 1.0 if given.noise_variance is None else given.noise_variance)
+    if given.noise_variance is not None:
+        raise ValueError(f"--noise-variance goes with gaussian rewards, not with {given.rewards}; leave it out")
+    return kind(tree, mean, covariance)
 
 
 def _number(text: str, option: str, other: str = "") -> float:

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bough.arrays import Floats
+from bough.choosing import Chooser, Policy
 from bough.inference import scalar_kernels, vector_kernels
-from bough.model import GaussianModel
-from bough.policies import SMALL, TS, BayesUCB, FlatTS, Greedy, HierTS, Policy, PosteriorPolicy
+from bough.inference.scalar_sites import FAMILIES
+from bough.model import GaussianModel, Model
+from bough.policies import SMALL, TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
 from bough.tree import Tree
 from bough.worlds import World
 
-_BUILT_IN = (HierTS, FlatTS, TS, BayesUCB, Greedy)
+_BUILT_IN = (HierTS, FlatTS, TS, BayesUCB, Greedy, BetaTS)
 _NO_VALUES = np.empty(0)
 _NO_PLACES = np.empty(0, dtype=np.int64)
 
@@ -40,17 +42,21 @@ class Played(NamedTuple):
 Player = Callable[[World, np.random.Generator], Played]
 
 
-def is_compiled(model: GaussianModel, policy: Any) -> bool:
+def is_compiled(model: Model, policy: Any) -> bool:
     """Whether the whole run of this policy is one kernel.
 
     Sampling a large tree is left to the policy itself, which looks for the best action without drawing them all.
     """
-    if policy not in _BUILT_IN or (policy is BayesUCB and not model.is_scalar):
+    if policy not in _BUILT_IN or policy is BetaTS:
+        return False
+    if not model.is_scalar and (policy is BayesUCB or model.has_counts):
+        return False
+    if policy is Greedy and model.has_counts:
         return False
     return policy in (BayesUCB, Greedy) or model.tree.n_nodes <= SMALL
 
 
-def player(model: GaussianModel, policy: Any) -> Player:
+def player(model: Model, policy: Any) -> Player:
     """A function that plays one run in a world of this model."""
     if not is_compiled(model, policy):
         return lambda world, rng: _timed(world, _play_in_python, _made(policy, world.model, rng))
@@ -68,10 +74,10 @@ def _timed(world: World, play: Callable[..., tuple[Floats, int]], *arguments: An
     return Played(gaps, tried, seconds, world.average_best(), len(world.truth))
 
 
-def _made(policy: Any, model: GaussianModel, rng: np.random.Generator) -> Policy:
+def _made(policy: Any, model: Model, rng: np.random.Generator) -> Policy:
     fresh = isinstance(policy, Policy) and not isclass(policy)
     made: Any = copy.deepcopy(policy) if fresh else policy(model, seed=rng)
-    if isinstance(made, PosteriorPolicy):
+    if isinstance(made, Chooser):
         made._rng = rng  # a copy would otherwise draw the same numbers in every run
     if not isinstance(made, Policy):
         raise ValueError(f"{policy!r} made a {type(made).__name__}; a policy has decide and update")
@@ -81,7 +87,7 @@ def _made(policy: Any, model: GaussianModel, rng: np.random.Generator) -> Policy
 def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
     """Bough's own go by the actions' places, which spares them looking up names; others by names."""
     tree = world.model.tree
-    own = type(agent) in _BUILT_IN and _same_actions(agent.posterior.model.tree, tree)
+    own = type(agent) in _BUILT_IN and _same_actions(agent._model.tree, tree)
     gaps = np.empty(world.rounds)
     tried = np.zeros(tree.n_actions, dtype=np.bool_)
     best = world.best(world.truth) if world.contexts is None else 0.0
@@ -94,7 +100,7 @@ def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
             place = int(np.searchsorted(tree.leaves, tree.action_node(agent.decide(context))))
         gaps[t] = (best if context is None else world.best(rewards)) - rewards[place]
         tried[place] = True
-        reward = float(rewards[place]) + world.deviation(t, place)
+        reward = world.reward(t, place, float(rewards[place]))
         if own:
             agent.learn(place, reward, context)
         else:
@@ -115,7 +121,7 @@ def _residuals(world: World) -> tuple[Any, Any, Floats]:
 
 
 def _play_scalar(
-    world: World, believed: GaussianModel, sampled: bool, optimist: bool, rng: np.random.Generator
+    world: World, believed: Model, sampled: bool, optimist: bool, rng: np.random.Generator
 ) -> tuple[Floats, int]:
     tree, rounds = believed.tree, world.rounds
     quantiles = np.zeros(rounds)
@@ -123,14 +129,16 @@ def _play_scalar(
         quantiles[:] = [NormalDist().inv_cdf(1.0 - 1.0 / max(t, 2)) for t in range(1, rounds + 1)]
     even = believed.classes.kind == "depth" and bool(tree.leaves[0] == tree.level_start[-2])
     gap = np.empty(rounds)
-    state = np.zeros((tree.n_nodes, 6))
+    state = np.zeros((tree.n_nodes, 9 if believed.has_counts else 6))
+    precision = 1.0 / believed.noise_variance if isinstance(believed, GaussianModel) else 0.0
     scalar_kernels.play(
-        sampled, even, quantiles, rng, world.truth, world.best(world.truth), world.noise, *_residuals(world),
-        tree.leaves, tree.parent, believed.classes.of_node, believed.classes.table, believed.class_factors,
-        believed.mean, 1.0 / believed.noise_variance, state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes),
+        FAMILIES[believed.rewards], sampled, even, quantiles, rng, world.truth, world.best(world.truth), world.noise,
+        *_residuals(world), tree.leaves, tree.parent, believed.classes.of_node, believed.classes.table,
+        believed.class_factors, believed.mean, precision, state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes),
         np.empty(tree.n_nodes), np.empty(tree.n_actions), gap,
     )  # fmt: skip
-    return gap, int((state[tree.leaves, scalar_kernels.M] > 0.0).sum())
+    seen = scalar_kernels.EXPOSURE if believed.has_counts else scalar_kernels.M
+    return gap, int((state[tree.leaves, seen] > 0.0).sum())
 
 
 def _play_vector(world: World, believed: GaussianModel, sampled: bool, rng: np.random.Generator) -> tuple[Floats, int]:

@@ -32,6 +32,13 @@ def text_lines(path: Path, wanted: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
+def either(trials: Any, exposure: Any) -> Any:
+    """What is given of two words for the same: out of how much a count is."""
+    if trials is not None and exposure is not None:
+        raise ValueError("both trials and exposure were given; trials go with clicks, exposure with counts")
+    return exposure if trials is None else trials
+
+
 def is_one(reward: Any) -> bool:
     """Whether a reward is a single one, and so the action as well, which may be a tuple or another odd name."""
     if hasattr(reward, "ndim"):

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from bough import inputs
 from bough.arrays import Flags, Floats, Integers
 from bough.names import NumberedNames, as_column, is_missing
 from bough.statistics import Statistics
@@ -39,6 +40,8 @@ def summarise(
     context: Sequence[str] | None = None,
     weight: str | None = None,
     *,
+    trials: str | None = None,
+    exposure: str | None = None,
     intercept: bool = False,
     bad: Literal["error", "skip"] = "error",
 ) -> Statistics:
@@ -47,10 +50,11 @@ def summarise(
     `log` is a pandas, polars or pyarrow frame; a path or a glob of Parquet or CSV files, read through DuckDB and never
     as a whole; or something lazy that is summarised where it lives, a DuckDB relation, a polars LazyFrame, a PySpark
     DataFrame. The other arguments name its columns; `context` has one for each feature (with `intercept`, a feature
-    that is always 1 comes before them), and a row of `weight` w counts as w equal rows.
+    that is always 1 comes before them), and a row of `weight` w counts as w equal rows. Where rewards are clicks,
+    `trials` has how many views they are of, and where they are counts, `exposure` how long or how much was counted.
 
-    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight), are an error that counts
-    them and shows some; with ``bad="skip"`` they are left out, and `skipped` says how many.
+    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or no exposure), are an error
+    that counts them and shows some; with ``bad="skip"`` they are left out, and `skipped` says how many.
 
     Rewards and contexts are summed as they are: where they are all within a millionth of a large number, take that off
     first. Sums of a parallel engine may differ in their last digit from one time to the next.
@@ -67,10 +71,11 @@ def summarise(
     if bad not in ("error", "skip"):
         raise ValueError(f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used')
     features = _checked_context(context, intercept)
-    for what, column in (("action", action), ("reward", reward), ("weight", weight)):
-        if not isinstance(column, str) and not (what == "weight" and column is None):
+    seen = inputs.either(trials, exposure)
+    for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
+        if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
             raise ValueError(f"{what} is {column!r}; give the name of a column")
-    names = _Names(action, reward, features, weight, intercept)
+    names = _Names(action, reward, features, weight, seen, intercept)
     if isinstance(log, (str, os.PathLike)):
         with _file_errors(log):
             return _summarised(_opened_log(log, tree, names), tree, names, bad)
@@ -84,13 +89,14 @@ class _Names(NamedTuple):
     reward: str
     context: tuple[str, ...]
     weight: str | None
+    exposure: str | None
     intercept: bool
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """The columns of numbers, each once."""
-        weight = () if self.weight is None else (self.weight,)
-        return tuple(dict.fromkeys((self.reward, *self.context, *weight)))
+        others = (name for name in (self.weight, self.exposure) if name is not None)
+        return tuple(dict.fromkeys((self.reward, *self.context, *others)))
 
 
 def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[str, ...]:
@@ -242,6 +248,7 @@ class _Columns:
     y: nw.Expr
     x: tuple[nw.Expr, ...]
     weight: nw.Expr | None
+    exposure: nw.Expr | None
     names: tuple[str, ...]
 
     @property
@@ -265,23 +272,25 @@ class _Columns:
 
         reward = number(names.reward)
         one = (reward * 0.0 + 1.0,) if names.intercept else ()
-        weight = None if names.weight is None else number(names.weight)
+        weight, exposure = (None if name is None else number(name) for name in (names.weight, names.exposure))
         used = tuple(dict.fromkeys((names.action, *names.numbers)))
-        return cls(frame, names.action, reward, (*one, *map(number, names.context)), weight, used)
+        return cls(frame, names.action, reward, (*one, *map(number, names.context)), weight, exposure, used)
 
     @property
     def complete(self) -> nw.Expr:
         """A number that is finite where all numbers of a row are."""
         total = self.y
-        for each in (*self.x, *([self.weight] if self.weight is not None else [])):
-            total = total + each
+        for each in (*self.x, self.weight, self.exposure):
+            total = total if each is None else total + each
         return total
 
     @property
     def usable(self) -> nw.Expr:
         """Whether a row has only values that can be summed."""
         finite = self.complete.is_finite().fill_null(False)
-        return finite if self.weight is None else finite & (self.weight >= 0.0).fill_null(False)
+        if self.weight is not None:
+            finite = finite & (self.weight >= 0.0).fill_null(False)
+        return finite if self.exposure is None else finite & (self.exposure > 0.0).fill_null(False)
 
     @property
     def products(self) -> dict[str, nw.Expr]:
@@ -290,6 +299,8 @@ class _Columns:
         pairs |= {f"x{i}*y": x * self.y for i, x in enumerate(self.x)}
         for i, j in combinations_with_replacement(range(self.n_context), 2):
             pairs[f"x{i}*x{j}"] = self.x[i] * self.x[j]
+        if self.exposure is not None:
+            pairs["exposure"] = self.exposure
         if self.weight is not None:
             pairs = {name: self.weight * product for name, product in pairs.items()} | {"weight": self.weight}
         return pairs
@@ -305,6 +316,9 @@ class _Columns:
         if self.weight is not None:
             least = np.concatenate([_floats(part["least"]) for part in parts])
             sound = sound and bool((least >= 0.0).all())
+        if self.exposure is not None:
+            least = np.concatenate([_floats(part["least exposure"]) for part in parts])
+            sound = sound and bool((least > 0.0).all())
         return _Groups(keys, rows, sums, sound)
 
     def _grouped(self, frame: Frame) -> nw.DataFrame[Any]:
@@ -313,11 +327,14 @@ class _Columns:
             nw.col(self.action).alias("action"),
             self.complete.alias("complete"),
             *(expression.alias(name) for name, expression in products.items()),
+            *([] if self.exposure is None else [self.exposure.alias("seen")]),
         )
         aggregates = [nw.len().alias("rows"), nw.col("complete").count()]
         aggregates += [nw.col(name).sum() for name in products]
         if self.weight is not None:
             aggregates.append(nw.col("weight").min().alias("least"))
+        if self.exposure is not None:
+            aggregates.append(nw.col("seen").min().alias("least exposure"))
         groups: Any = selected.group_by("action").agg(*aggregates)
         return _collected(groups)
 
@@ -379,6 +396,8 @@ def _at_actions(tree: Tree, nodes: Integers, found: _Groups, n_context: int, ski
         "sum_y": total(found.sums["y"]),
         "sum_yy": total(found.sums["y*y"]),
     }
+    if "exposure" in found.sums:
+        sums["exposure"] = total(found.sums["exposure"])
     if n_context:
         sums["sum_xy"] = np.stack([total(found.sums[f"x{i}*y"]) for i in range(n_context)], axis=1)
         sums["sum_xx"] = np.empty((len(leaves), n_context, n_context))
@@ -396,7 +415,9 @@ def _complaint(
     if odd_values:
         rows = columns.frame.filter(~columns.usable).select(*columns.names).head(_SHOWN)
         shown = "; ".join(str(row) for row in _collected(rows).rows(named=True))
-        parts.append(f"{odd_values} with a null, NaN or infinite value (or a negative weight), such as {shown}")
+        parts.append(
+            f"{odd_values} with a null, NaN or infinite value (or a negative weight, or no exposure), such as {shown}"
+        )
     if unknown:
         strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
         names = sorted(dict.fromkeys(strange), key=str)

@@ -1,28 +1,128 @@
-"""GaussianModel: the prior on a tree, and the noise of a reward."""
+"""Models: a prior on a tree, and how the reward of an action comes about."""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, pdtr, pdtrik
 
-from bough import seeds, storage
-from bough.arrays import Floats, Nodes
-from bough.covariance import LARGEST, ClassCovariances, checked_classes, factors, resolve
-from bough.tree import Tree
+from bough import inputs, storage
+from bough.arrays import Floats
+from bough.covariance import LARGEST, checked_classes
+from bough.links import logistic_mean
+from bough.prior import TreePrior
+from bough.statistics import Statistics
 from bough.treefile import restored_tree, tree_arrays
 
 _KIND = "model"
 _VERSION = 1
 
 
+class Model(TreePrior, ABC):
+    """What every policy takes: a prior on a tree, and the distribution of a reward given x'theta, the *score*.
+
+    The mean reward is an increasing function of the score, so that the best action has the highest score.
+    """
+
+    rewards: ClassVar[str]
+    """What a file calls the distribution."""
+    has_counts: ClassVar[bool] = True
+    """Whether rewards are counts, so that the posterior is an approximation."""
+
+    def __repr__(self) -> str:
+        tree = self.tree
+        return f"{type(self).__name__}(n_actions={tree.n_actions}, height={tree.height}, dim={self.dim})"
+
+    @abstractmethod
+    def mean_reward(self, score: Any) -> Any:
+        """The mean reward of an action whose score is known."""
+
+    @abstractmethod
+    def expected_reward(self, mean: Floats, variance: Floats) -> Floats:
+        """The mean reward where the score is normal."""
+
+    @classmethod
+    @abstractmethod
+    def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> Floats | None:
+        """How many trials, or how much exposure, each reward had; a `ValueError` where it cannot be a reward."""
+
+    @classmethod
+    def check_sums(cls, statistics: Statistics) -> None:
+        """Refuse sums that rewards of this kind cannot have."""
+        if not cls.has_counts:
+            return
+        total, exposure = statistics.sum_y, statistics.exposure_or_count
+        bad = total < 0.0
+        if cls.rewards == "bernoulli":
+            bad |= total > exposure * (1.0 + 1e-12)
+            if statistics.exposure is None:  # each is 0 or 1, so that squares change nothing
+                bad |= np.abs(statistics.sum_yy - total) > 1e-9 * statistics.sum_yy
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            raise ValueError(
+                f"the action {statistics.actions[i]!r} has rewards that sum to {total[i]:g} in {exposure[i]:g} "
+                f"trials or exposure, which those of a {cls.__name__} cannot; give 0 and 1, or counts with their trials"
+            )
+
+    @abstractmethod
+    def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
+        """(rounds,) what decides the rewards of a simulation together with their means."""
+
+    @abstractmethod
+    def reward(self, mean: float, noise: float) -> float:
+        """The reward that this noise gives around this mean."""
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree, the prior and the noise to one file, whole or not at all.
+
+        >>> import bough, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.bough"
+        >>> bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])).save(path)
+        >>> bough.GaussianModel.load(path)
+        GaussianModel(n_actions=3, height=2, dim=1, noise_variance=1.0)
+        """
+        header, arrays = self.contents()
+        storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """The model that `save` wrote, whatever its rewards; a `ValueError` where the file is damaged or no model."""
+        header, arrays = storage.read(path, _KIND, _VERSION)
+        try:
+            return cls.from_contents(header, arrays)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a complete model file (missing or odd: {error})") from error
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The header and the arrays that a file keeps of a model."""
+        header = {"rewards": self.rewards, "scalar": self.is_scalar, "covariance": self.classes.kind}
+        arrays = {"mean": np.asarray(self.mean), "covariances": self.classes.table, **tree_arrays(self.tree)}
+        if self.classes.kind == "node":
+            arrays["covariance_of_node"] = self.classes.of_node
+        return header, arrays
+
+    @staticmethod
+    def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
+        """The model that `contents` took apart, checked like the user's own."""
+        tree, kind = restored_tree(arrays), header["covariance"]
+        by_tree = {"depth": "depth", "height": "node_height"}
+        of_node = getattr(tree, by_tree[kind]) if kind in by_tree else arrays["covariance_of_node"]
+        mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
+        classes = checked_classes(kind, of_node, arrays["covariances"], np.size(mean), header["scalar"])
+        kinds: dict[str, Any] = {model.rewards: model for model in (GaussianModel, BernoulliModel, PoissonModel)}
+        own = {key: header[key] for key in ("noise_variance",) if key in header}
+        return kinds[header.get("rewards", "gaussian")](tree, mean, classes, **own)  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianModel:
+class GaussianModel(Model):
     """A Gaussian hierarchical prior on a tree, with Gaussian rewards.
 
     The root's parameter is drawn around `mean`, every other node's around its parent's, each with its own
@@ -40,213 +140,176 @@ class GaussianModel:
     GaussianModel(n_actions=3, height=2, dim=2, noise_variance=1.0)
     """
 
-    tree: Tree
-    mean: Any = 0.0
-    covariance: Any = 1.0
     noise_variance: float = 1.0
+    rewards: ClassVar[str] = "gaussian"
+    has_counts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tree, Tree):
-            raise ValueError(f"tree is a {type(self.tree).__name__}; give a bough.Tree")
-        object.__setattr__(self, "mean", _checked_mean(self.mean))
+        super().__post_init__()
         object.__setattr__(self, "noise_variance", _checked_noise(self.noise_variance))
-        classes = resolve(self.covariance, self.tree, self.dim, self.is_scalar)
-        object.__setattr__(self, "_classes", classes)
 
     def __repr__(self) -> str:
-        return (
-            f"GaussianModel(n_actions={self.tree.n_actions}, height={self.tree.height}, dim={self.dim}, "
-            f"noise_variance={self.noise_variance})"
-        )
-
-    @property
-    def is_scalar(self) -> bool:
-        """Whether parameters are numbers, so that no context is taken."""
-        return isinstance(self.mean, float)
-
-    @property
-    def dim(self) -> int:
-        """The length of a parameter; 1 in a K-armed bandit.
-
-        >>> import bough
-        >>> bough.GaussianModel(bough.Tree.balanced(2, 2), mean=[0.0, 1.0, 2.0]).dim
-        3
-        """
-        return 1 if self.is_scalar else len(self.mean)
-
-    @property
-    def classes(self) -> ClassCovariances:
-        """The nodes' covariances by class, as the engine reads them."""
-        return self._classes  # type: ignore[attr-defined,no-any-return]
-
-    @cached_property
-    def class_factors(self) -> Floats:
-        """For each class, L with L L' = Sigma: (n_classes,) or (n_classes, d, d)."""
-        return factors(self.classes.table)
-
-    @cached_property
-    def marginal_covariance(self) -> Floats:
-        """(V,) or (V, d, d): each node's covariance before any observation.
-
-        >>> import bough
-        >>> bough.GaussianModel(bough.Tree.balanced(2, 1)).marginal_covariance
-        array([1., 2., 2.])
-        """
-        path_of_node, below_root = self._path_sums
-        marginal = (self._root_covariance + below_root)[path_of_node]
-        marginal.setflags(write=False)
-        return marginal
-
-    @property
-    def _root_covariance(self) -> Floats:
-        return self.classes.table[self.classes.of_node[0]]  # type: ignore[no-any-return]
-
-    @cached_property
-    def _path_sums(self) -> tuple[Nodes, Floats]:
-        """Which path each node ends, and the sum of the covariances on it without the root's.
-
-        Paths with the same classes count as one, so there are few where covariances go by depth or height,
-        however many nodes. The root's covariance is left out, not taken off later, to lose no precision.
-        """
-        tree, classes = self.tree, self.classes
-        path_of_node = np.zeros(tree.n_nodes, dtype=np.int32)
-        sums = [np.zeros_like(classes.table[:1])]
-        first_above, n_paths = 0, 1
-        starts = tree.level_start.tolist()
-        for start, end in pairwise(starts[1:]):
-            above = path_of_node[tree.parent[start:end]].astype(np.int64)
-            key = above * len(classes.table) + classes.of_node[start:end]
-            distinct, inverse = np.unique(key, return_inverse=True)
-            above, class_here = np.divmod(distinct, len(classes.table))
-            sums.append(sums[-1][above - first_above] + classes.table[class_here])
-            path_of_node[start:end] = n_paths + inverse
-            first_above, n_paths = n_paths, n_paths + len(distinct)
-        return path_of_node, np.concatenate(sums)
-
-    def independent(self) -> GaussianModel:
-        """The model of independent actions, as TS has it, with every action's marginal prior kept.
-
-        The root is known exactly and each action carries its whole marginal covariance.
-
-        >>> import bough
-        >>> bough.GaussianModel(bough.Tree.balanced(2, 2)).independent().marginal_covariance
-        array([0., 3., 3., 3., 3.])
-        """
-        return self._star(keep_root=False)
-
-    def flat(self) -> GaussianModel:
-        """The model of actions below one root, as FlatTS has it, with every action's marginal prior kept.
-
-        The root stays as it is and each action carries the rest of its marginal covariance.
-
-        >>> import bough
-        >>> bough.GaussianModel(bough.Tree.balanced(2, 2)).flat().marginal_covariance
-        array([1., 3., 3., 3., 3.])
-        """
-        return self._star(keep_root=True)
-
-    def _star(self, keep_root: bool) -> GaussianModel:
-        tree = self.tree
-        if tree.height == 0:  # one action and nothing above it
-            return self
-        path_of_node, below_root = self._path_sums
-        paths, path_of_leaf = np.unique(path_of_node[tree.leaves], return_inverse=True)
-        root, leaves = self._root_covariance, below_root[paths]
-        if not keep_root:
-            root, leaves = np.zeros_like(root), root + leaves
-        table = np.concatenate([root[None], leaves])
-        of_node = np.concatenate([[0], 1 + path_of_leaf]).astype(np.int32)
-        classes = ClassCovariances("node", of_node, table)
-        return GaussianModel(tree.star(), self.mean, classes, self.noise_variance)
-
-    # -- files ---------------------------------------------------------------------------------
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree, the prior and the noise to one file, whole or not at all.
-
-        >>> import bough, tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.bough"
-        >>> bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])).save(path)
-        >>> bough.GaussianModel.load(path)
-        GaussianModel(n_actions=3, height=2, dim=1, noise_variance=1.0)
-        """
-        header, arrays = self.contents()
-        storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> GaussianModel:
-        """The model that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
-        header, arrays = storage.read(path, _KIND, _VERSION)
-        try:
-            return cls.from_contents(header, arrays)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a complete model file (missing or odd: {error})") from error
+        return f"{super().__repr__()[:-1]}, noise_variance={self.noise_variance})"
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The header and the arrays that a file keeps of a model."""
-        header = {
-            "scalar": self.is_scalar,
-            "noise_variance": self.noise_variance,
-            "covariance": self.classes.kind,
-        }
-        arrays = {"mean": np.asarray(self.mean), "covariances": self.classes.table, **tree_arrays(self.tree)}
-        if self.classes.kind == "node":
-            arrays["covariance_of_node"] = self.classes.of_node
-        return header, arrays
+        header, arrays = super().contents()
+        return {**header, "noise_variance": self.noise_variance}, arrays
+
+    def mean_reward(self, score: Any) -> Any:
+        """The score itself."""
+        return score
+
+    def expected_reward(self, mean: Floats, variance: Floats) -> Floats:  # noqa: ARG002
+        """The mean of the score."""
+        return mean
 
     @classmethod
-    def from_contents(cls, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> GaussianModel:
-        """The model that `contents` took apart, checked like the user's own."""
-        tree, kind = restored_tree(arrays), header["covariance"]
-        by_tree = {"depth": "depth", "height": "node_height"}
-        of_node = getattr(tree, by_tree[kind]) if kind in by_tree else arrays["covariance_of_node"]
-        mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
-        classes = checked_classes(kind, of_node, arrays["covariances"], np.size(mean), header["scalar"])
-        return cls(tree, mean, classes, header["noise_variance"])
+    def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> None:  # noqa: ARG003
+        """Gaussian rewards have none."""
+        _refuse(trials, "trials", "BernoulliModel")
+        _refuse(exposure, "exposure", "PoissonModel")
 
-    # -- draws ---------------------------------------------------------------------------------
+    def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
+        """Normal, with the noise's variance."""
+        return np.asarray(rng.standard_normal(rounds) * np.sqrt(self.noise_variance))
 
-    def draw(self, rng: Any = None) -> Floats:
-        """True parameters drawn from the prior, in node order: (V,) or (V, d).
-
-        `rng` is anything that `numpy.random.default_rng` takes.
-
-        >>> import bough
-        >>> bough.GaussianModel(bough.Tree.balanced(2, 1)).draw(0).round(2)
-        array([ 0.13, -0.01,  0.77])
-        """
-        tree, of_node = self.tree, self.classes.of_node
-        shape = (tree.n_nodes,) if self.is_scalar else (tree.n_nodes, self.dim)
-        parameters = seeds.generator(rng).standard_normal(shape)
-        starts = tree.level_start.tolist()
-        for start, end in pairwise(starts):
-            step = self._prior_step(of_node[start:end], parameters[start:end])
-            parameters[start:end] = step + (parameters[tree.parent[start:end]] if start else self.mean)
-        return parameters
-
-    def _prior_step(self, classes: Nodes, normals: Floats) -> Floats:
-        """What nodes of these classes add to their parents, from standard normals."""
-        if self.is_scalar:
-            return np.asarray(self.class_factors[classes] * normals)
-        if (classes == classes[0]).all():
-            return np.asarray(normals @ self.class_factors[classes[0]].T)
-        return np.asarray(np.einsum("nij,nj->ni", self.class_factors[classes], normals))
+    def reward(self, mean: float, noise: float) -> float:
+        """Their sum."""
+        return mean + noise
 
 
-def _checked_mean(mean: Any) -> float | Floats:
-    try:
-        given = np.asarray(float("x") if isinstance(mean, str) else mean, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"mean is {mean!r}; give a number, or a vector for a contextual model") from None
-    if given.ndim > 1 or given.size == 0:
-        raise ValueError(f"mean has shape {given.shape}; give a number, or a vector for a contextual model")
-    if not (np.abs(given) < LARGEST).all():
-        raise ValueError(f"mean is {mean!r}; it must be finite and below {LARGEST:g}")
-    if given.ndim == 0:
-        return float(given)
-    vector = given.copy()
-    vector.setflags(write=False)
-    return vector
+@dataclass(frozen=True, eq=False, repr=False)
+class BernoulliModel(Model):
+    """The same prior on a tree, for clicks: a reward is 1 with probability sigmoid(parameter), and 0 otherwise.
+
+    Parameters, and so `mean` and `covariance`, are log-odds; with a vector for `mean`, the log-odds of a reward are the
+    product of the action's parameter with the context. Rewards may also come as n successes out of m `trials`.
+    The posterior is Gaussian as well, by expectation propagation: docs/clicks.md says how close that is.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+    >>> model = bough.BernoulliModel(tree, mean=-3.0, covariance=0.5)
+    >>> model
+    BernoulliModel(n_actions=3, height=2, dim=1)
+    >>> posterior = bough.Posterior(model)
+    >>> posterior.update("coffee", 1)
+    >>> posterior.update(["tea/green", "tea/black"], [30, 12], trials=[200, 150])
+    >>> posterior.mean_reward().mean.round(2)
+    array([0.15, 0.15, 0.08])
+    """
+
+    rewards: ClassVar[str] = "bernoulli"
+
+    def mean_reward(self, score: Any) -> Any:
+        """The probability of a success."""
+        return expit(score)
+
+    def expected_reward(self, mean: Floats, variance: Floats) -> Floats:
+        """The mean of the sigmoid of a normal score."""
+        return logistic_mean(mean, variance)
+
+    @classmethod
+    def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> Floats:
+        """The trials of each reward: 1 where none are given."""
+        _refuse(exposure, "exposure", "PoissonModel")
+        given = _columns(trials, "trials", rewards)
+        sound = (given >= 1.0) & (given == np.floor(given)) & (given < LARGEST)
+        _check(given, sound, "trials", "a whole number of 1 or more")
+        _check(
+            rewards,
+            (rewards >= 0.0) & (rewards <= given) & (rewards == np.floor(rewards)),
+            "reward",
+            "0 or 1, or with trials=m a whole number of successes from 0 to m"
+            if trials is None
+            else "a whole number of successes from 0 to its trials",
+        )
+        return given
+
+    def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
+        """Uniform on [0, 1)."""
+        return rng.random(rounds)
+
+    def reward(self, mean: float, noise: float) -> float:
+        """A success where the noise is below the probability."""
+        return float(noise < mean)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PoissonModel(Model):
+    """The same prior on a tree, for counts: a reward is Poisson with mean exposure times exp(parameter).
+
+    Parameters, and so `mean` and `covariance`, are logarithms of rates; with a vector for `mean`, the log-rate is the
+    product of the action's parameter with the context. `exposure` is how long, or how much, was counted.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+    >>> model = bough.PoissonModel(tree, mean=1.0, covariance=0.5)
+    >>> posterior = bough.Posterior(model)
+    >>> posterior.update("coffee", 4)
+    >>> posterior.update(["tea/green", "tea/black"], [12, 31], exposure=[2.0, 4.5])
+    >>> posterior.mean_reward().mean.round(1)
+    array([4.1, 5.9, 6.8])
+    """
+
+    rewards: ClassVar[str] = "poisson"
+
+    def mean_reward(self, score: Any) -> Any:
+        """The rate."""
+        with np.errstate(over="ignore"):
+            return np.exp(score)
+
+    def expected_reward(self, mean: Floats, variance: Floats) -> Floats:
+        """The mean of the exponential of a normal score."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(mean + 0.5 * variance))
+
+    @classmethod
+    def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> Floats:
+        """The exposure of each reward: 1 where none is given."""
+        _refuse(trials, "trials", "BernoulliModel")
+        given = _columns(exposure, "exposure", rewards)
+        _check(given, (given > 1.0 / LARGEST) & (given < LARGEST), "exposure", "a positive, finite number")
+        sound = (rewards >= 0.0) & (rewards == np.floor(rewards)) & (rewards < LARGEST)
+        _check(rewards, sound, "reward", "a count, a whole number of 0 or more")
+        return given
+
+    def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
+        """Uniform on [0, 1)."""
+        return rng.random(rounds)
+
+    def reward(self, mean: float, noise: float) -> float:
+        """The quantile of the Poisson distribution."""
+        if mean == 0.0 or noise <= float(np.exp(-mean)):
+            return 0.0
+        found = float(np.ceil(pdtrik(noise, mean)))
+        return found - 1.0 if found >= 1.0 and pdtr(found - 1.0, mean) >= noise else found
+
+
+def _refuse(given: Any, what: str, owner: str) -> None:
+    if given is not None:
+        raise ValueError(f"{what} was given, which goes with a bough.{owner}; leave it out")
+
+
+def _columns(given: Any, what: str, rewards: Floats) -> Floats:
+    """Numbers beside the rewards, all 1 where none are given."""
+    if given is None:
+        return np.ones(len(rewards))
+    column = (
+        np.broadcast_to(inputs.floats(given, what), rewards.shape)
+        if np.ndim(given) == 0
+        else inputs.floats(given, what)
+    )
+    if column.shape != rewards.shape:
+        raise ValueError(f"{what} has shape {column.shape} and the rewards {rewards.shape}; give one for each")
+    return np.ascontiguousarray(column)
+
+
+def _check(values: Floats, sound: Any, what: str, wanted: str) -> None:
+    if not sound.all():
+        row = int(np.flatnonzero(~sound)[0])
+        where = f" in row {row}" if len(values) > 1 else ""
+        raise ValueError(f"the {what}{where} is {values[row]:g}; give {wanted}")
 
 
 def _checked_noise(noise_variance: Any) -> float:

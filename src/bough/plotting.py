@@ -15,7 +15,14 @@ from bough.arrays import Floats
 Curves = Mapping[str, tuple[Floats, Floats]]
 """For each policy the mean and the standard error, one entry a round or a cell."""
 
-COLOURS = {"HierTS": "#0b6e4f", "FlatTS": "#d98324", "TS": "#4a5899", "BayesUCB": "#a23b72", "Greedy": "#7a7a7a"}
+COLOURS = {
+    "HierTS": "#0b6e4f",
+    "FlatTS": "#d98324",
+    "TS": "#4a5899",
+    "BayesUCB": "#a23b72",
+    "Greedy": "#7a7a7a",
+    "BetaTS": "#c1121f",
+}
 _OTHERS = ("#2a9d8f", "#e76f51", "#264653", "#8ab17d", "#b5838d")
 
 

@@ -2,70 +2,41 @@
 
 from __future__ import annotations
 
-import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+import math
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bough import inputs, seeds
-from bough.arrays import Flags, Floats, Integers, Nodes
-from bough.model import GaussianModel
+from bough import inputs, observations, seeds
+from bough.arrays import Floats, Nodes
+from bough.choosing import Chooser, largest
+from bough.links import logistic_moments
+from bough.model import BernoulliModel, Model
 from bough.posterior import Posterior
 from bough.statistics import Statistics
 
 if TYPE_CHECKING:
     from bough.learning.online import Refit
 
-_NOTHING = np.empty(0, dtype=np.int32)
 SMALL = 2_000  # nodes: drawing so few takes less time than searching
 
 
-class Propensity(NamedTuple):
-    """How likely each of some actions is to be chosen; made by `propensity`."""
-
-    probability: Floats
-    standard_error: Floats
-    is_upper_bound: Flags
-    """True where the action was never chosen and `probability` is only known not to be exceeded."""
-
-
-@runtime_checkable
-class Policy(Protocol):
-    """Anything that decides and learns: what `HierTS` and the others are, and what your own may be.
-
-    >>> import bough
-    >>> class Stubborn:
-    ...     def decide(self, context=None, *, k=None, among=None):
-    ...         return "coffee"
-    ...     def update(self, action, reward, context=None):
-    ...         pass
-    >>> isinstance(Stubborn(), bough.Policy)
-    True
-    """
-
-    def decide(self, context: Any = None, *, k: int | None = None, among: Any = None) -> Any:
-        """An action's name; a list of k names, best first, where k is given."""
-        ...
-
-    def update(self, action: Any, reward: Any, context: Any = None) -> None:
-        """Learn from the reward of an action."""
-        ...
-
-
-class PosteriorPolicy(ABC):
+class PosteriorPolicy(Chooser):
     """A policy that scores actions by its posterior; subclasses say how."""
 
-    def __init__(self, model: GaussianModel, seed: Any = None, *, refit: bool = False) -> None:
-        if not isinstance(model, GaussianModel):
-            raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
+    def __init__(self, model: Model, seed: Any = None, *, refit: bool = False) -> None:
+        if not isinstance(model, Model):
+            raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
         self.posterior = Posterior(self._believed(model))
         self._rng = seeds.generator(seed)
         self._refit = _made_refit(self.posterior, refit, None)
 
-    def _believed(self, model: GaussianModel) -> GaussianModel:
+    @property
+    def _model(self) -> Model:
+        return self.posterior.model
+
+    def _believed(self, model: Model) -> Model:
         """The model that the policy reasons with, which has the same actions in the same order."""
         return model
 
@@ -101,7 +72,9 @@ class PosteriorPolicy(ABC):
         tree = self.posterior.model.tree
         return f"{type(self).__name__}(n_actions={tree.n_actions}, n_observations={self.posterior.n_observations})"
 
-    def update(self, action: Any, reward: Any, context: Any = None) -> None:
+    def update(
+        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None
+    ) -> None:
         """Learn from one reward, or from arrays of them; as `Posterior.update`.
 
         >>> import bough
@@ -111,12 +84,14 @@ class PosteriorPolicy(ABC):
         HierTS(n_actions=2, n_observations=1)
         """
         if self._refit is None:
-            self.posterior.update(action, reward, context)
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure)
             return
         with self._refit.lock:
-            self._refit.check(self.posterior, 1 if inputs.is_one(reward) else len(reward))
-            self.posterior.update(action, reward, context)
-            self.posterior = self._refit.observe(action, reward, context) or self.posterior
+            n = math.inf if trials is not None else 1 if inputs.is_one(reward) else len(reward)
+            self._refit.check(self.posterior, n)
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure)
+            seen = inputs.either(trials, exposure)
+            self.posterior = self._refit.observe(action, reward, context, seen) or self.posterior
 
     def absorb(self, statistics: Statistics) -> None:
         """Learn from rows that come summed; as `Posterior.absorb`.
@@ -131,137 +106,19 @@ class PosteriorPolicy(ABC):
             self.posterior.absorb(statistics)
             return
         with self._refit.lock:
-            self._refit.check(self.posterior, getattr(statistics, "n_rows", 0.0))
+            self._refit.check(self.posterior, math.inf)
             self.posterior.absorb(statistics)
             self.posterior = self._refit.absorb(statistics) or self.posterior
-
-    def choose(self, context: Floats | None) -> int:
-        """`decide`, of a context that has been checked: the place of the action in `tree.actions`."""
-        leaf = self._choose(context, 1, None, _NOTHING)[0]
-        return int(np.searchsorted(self.posterior.model.tree.leaves, leaf))
 
     def learn(self, place: int, reward: float, context: Floats | None) -> None:
         """`update`, of an action given by its place in `tree.actions`, and of numbers that have been checked."""
         tree = self.posterior.model.tree
         rewards, contexts = np.array([reward]), None if context is None else context[None]
-        self.posterior.observe(tree.leaves[place : place + 1], rewards, contexts)
+        exposure = np.ones(1) if self.posterior.model.has_counts else None
+        self.posterior.observe(tree.leaves[place : place + 1], rewards, contexts, exposure)
         if self._refit is not None:
             with self._refit.lock:
                 self.posterior = self._refit.observe(tree.actions[place], reward, context) or self.posterior
-
-    @overload
-    def decide(
-        self, context: Any = None, *, k: None = None, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
-    ) -> Hashable: ...
-
-    @overload
-    def decide(
-        self, context: Any = None, *, k: int, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
-    ) -> list[Hashable]: ...
-
-    def decide(
-        self,
-        context: Any = None,
-        *,
-        k: int | None = None,
-        among: Sequence[Any] | None = None,
-        exclude: Sequence[Any] = (),
-    ) -> Hashable | list[Hashable]:
-        """The action to take: its name, or with `k` the names of the k best, best first.
-
-        `among` restricts the choice to the given actions, and `exclude` leaves some out. Ties are broken at random.
-
-        >>> import bough
-        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
-        >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
-        >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"]), agent.decide(exclude=["black"])
-        ('espresso', ['black', 'green'], 'black', 'espresso')
-        """
-        tree = self.posterior.model.tree
-        if context is not None or not self.posterior.model.is_scalar:
-            context = self.posterior.checked_context(context)
-        candidates, excluded = self._checked_choices(among, exclude)
-        if k is None:
-            return tree.node_names.name(int(self._choose(context, 1, candidates, excluded)[0]))
-        n_choices = tree.n_actions - len(excluded) if candidates is None else len(candidates)
-        chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
-        return [tree.node_names.name(int(leaf)) for leaf in chosen]
-
-    def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
-        """The candidates (None: all actions), and the actions that are left out of all."""
-        tree = self.posterior.model.tree
-        excluded = _NOTHING
-        if exclude is not None and (not hasattr(exclude, "__len__") or len(exclude)):
-            excluded = np.unique(tree.action_nodes(_listed(exclude, "exclude")))
-        if among is None:
-            if len(excluded) and len(excluded) == tree.n_actions:
-                raise ValueError(f"exclude leaves out all {tree.n_actions} actions; leave at least one")
-            return None, excluded
-        names = _listed(among, "among")
-        if not names:
-            raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
-        candidates = np.setdiff1d(tree.action_nodes(names), excluded)
-        if not len(candidates):
-            raise ValueError("exclude leaves out every action that among has; leave at least one")
-        return candidates, excluded[:0]
-
-    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
-        """The k best leaves, best first, of the candidates, or of all but the excluded."""
-        leaves, scores = self.posterior.model.tree.leaves, self._scores(context)
-        if candidates is not None:
-            leaves, scores = candidates, scores[np.searchsorted(leaves, candidates)]
-        elif len(excluded):
-            scores = scores.copy()
-            scores[np.searchsorted(leaves, excluded)] = -np.inf
-        return leaves[largest(scores, k, self._rng)]
-
-    def decide_many(self, contexts: Any) -> list[Hashable]:
-        """One decision for each row of an (n, d) array of contexts, or, in a K-armed model, n of them.
-
-        Each is made from a posterior sample of its own.
-
-        >>> import bough
-        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
-        >>> bough.HierTS(bough.GaussianModel(tree), seed=0).decide_many(4)
-        ['espresso', 'black', 'black', 'green']
-        """
-        rows: Iterable[Any]
-        if self.posterior.model.is_scalar:
-            if isinstance(contexts, bool) or not isinstance(contexts, (int, np.integer)) or contexts < 0:
-                raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
-            rows = itertools.repeat(None, int(contexts))
-        else:
-            rows = self.posterior.checked_contexts(contexts)
-        tree = self.posterior.model.tree
-        return [tree.node_names.name(int(self._choose(row, 1, None, _NOTHING)[0])) for row in rows]
-
-    def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
-        """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
-
-        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence. The
-        decisions use up the policy's own random numbers, so the next ones differ from those without this call.
-
-        >>> import bough
-        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
-        >>> agent = bough.HierTS(bough.GaussianModel(tree, covariance=bough.by_depth([0.0, 0.0, 1.0])), seed=0)
-        >>> agent.propensity(["green", "black"], samples=10_000).probability.round(2)
-        array([0.32, 0.34])
-        """
-        nodes = self.posterior.model.tree.action_nodes(_listed(actions, "actions"))
-        samples = inputs.whole_number("samples", samples, least=1)
-        if context is not None or not self.posterior.model.is_scalar:
-            context = self.posterior.checked_context(context)
-        chosen = np.array([self._choose(context, 1, None, _NOTHING)[0] for _ in range(samples)])
-        found, times = np.unique(chosen, return_counts=True)
-        place = np.minimum(np.searchsorted(found, nodes), len(found) - 1)
-        share = np.where(found[place] == nodes, times[place], 0) / samples
-        never = share == 0.0
-        error = np.sqrt(share * (1.0 - share) / samples)
-        return Propensity(np.where(never, 1.0 - 0.05 ** (1.0 / samples), share), error, never)
-
-    @abstractmethod
-    def _scores(self, context: Floats | None) -> Floats:
-        """(K,) how good each action looks this time."""
 
 
 class HierTS(PosteriorPolicy):
@@ -284,9 +141,7 @@ class HierTS(PosteriorPolicy):
     np.int64(43)
     """
 
-    def __init__(
-        self, model: GaussianModel, seed: Any = None, *, search: bool | None = None, refit: bool = False
-    ) -> None:
+    def __init__(self, model: Model, seed: Any = None, *, search: bool | None = None, refit: bool = False) -> None:
         super().__init__(model, seed, refit=refit)
         self._search = _checked_search(search)
 
@@ -331,7 +186,7 @@ class FlatTS(HierTS):
     Tree(n_nodes=28, n_actions=27, height=1)
     """
 
-    def _believed(self, model: GaussianModel) -> GaussianModel:
+    def _believed(self, model: Model) -> Model:
         return model.flat()
 
 
@@ -345,7 +200,7 @@ class TS(HierTS):
     np.float64(0.0)
     """
 
-    def _believed(self, model: GaussianModel) -> GaussianModel:
+    def _believed(self, model: Model) -> Model:
         return model.independent()
 
 
@@ -369,7 +224,7 @@ class BayesUCB(PosteriorPolicy):
 
 
 class Greedy(PosteriorPolicy):
-    """The action with the highest posterior mean: no exploration but what ties and priors give.
+    """The action with the highest expected reward: no exploration but what ties and priors give.
 
     >>> import bough
     >>> agent = bough.Greedy(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
@@ -379,22 +234,67 @@ class Greedy(PosteriorPolicy):
     """
 
     def _scores(self, context: Floats | None) -> Floats:
+        if self.posterior.model.has_counts:  # uncertainty counts: the mean of a sigmoid is not the sigmoid of the mean
+            return self.posterior.model.expected_reward(*self.posterior.action_moments(context))
         mean = self.posterior.model.tree.at_leaves(self.posterior.mean)
         return mean if context is None else mean @ context
 
 
-def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
-    """Where the k largest scores are, largest first; ties in random order."""
-    if k == 1:
-        best = np.flatnonzero(scores == scores[scores.argmax()])
-        return best if len(best) == 1 else best[[int(rng.random() * len(best))]]
-    threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
-    above = np.flatnonzero(scores > threshold)
-    level = np.flatnonzero(scores == threshold)
-    if len(above) + len(level) > k:
-        level = rng.choice(level, k - len(above), replace=False)
-    chosen = rng.permutation(np.concatenate([above, level]))
-    return chosen[np.argsort(-scores[chosen], kind="stable")]
+class BetaTS(Chooser):
+    """Thompson sampling with an independent Beta distribution for each action's probability of a click.
+
+    What most people use for clicks today, as a baseline: it knows nothing of the tree. Each action's prior is the Beta
+    distribution with the mean and the variance that its click probability has under the model.
+
+    >>> import bough
+    >>> model = bough.BernoulliModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]), mean=-3.0)
+    >>> agent = bough.BetaTS(model, seed=0)
+    >>> agent.update(["coffee", "tea/green"], [1, 4], trials=[1, 100])
+    >>> agent.decide()
+    'coffee'
+    """
+
+    def __init__(self, model: BernoulliModel, seed: Any = None) -> None:
+        if not isinstance(model, BernoulliModel) or not model.is_scalar:
+            raise ValueError(f"model is {model!r}; BetaTS takes a bough.BernoulliModel without contexts")
+        self.model = model
+        self._rng = seeds.generator(seed)
+        spread, which = np.unique(model.tree.at_leaves(model.marginal_covariance), return_inverse=True)
+        prior = np.array([_matched_beta(model.mean, variance) for variance in spread.tolist()])
+        self.successes, self.failures = np.ascontiguousarray(prior[which].T)
+        self._n_observations = 0
+
+    @property
+    def _model(self) -> Model:
+        return self.model
+
+    def __repr__(self) -> str:
+        return f"BetaTS(n_actions={self.model.tree.n_actions}, n_observations={self._n_observations})"
+
+    def update(self, action: Any, reward: Any, context: Any = None, *, trials: Any = None) -> None:
+        """Learn from one reward, or from arrays of them; as `Posterior.update`."""
+        rows = observations.checked_rows(self.model, action, reward, context, trials, None)
+        assert rows.exposure is not None
+        places = np.searchsorted(self.model.tree.leaves, rows.leaves)
+        np.add.at(self.successes, places, rows.rewards)
+        np.add.at(self.failures, places, rows.exposure - rows.rewards)
+        self._n_observations += int(rows.exposure.sum())
+
+    def learn(self, place: int, reward: float, _context: None) -> None:
+        """`update`, of an action given by its place in `tree.actions`, and of a reward that has been checked."""
+        self.successes[place] += reward
+        self.failures[place] += 1.0 - reward
+        self._n_observations += 1
+
+    def _scores(self, _context: Floats | None) -> Floats:
+        return np.asarray(self._rng.beta(self.successes, self.failures))
+
+
+def _matched_beta(mean: float, variance: float) -> tuple[float, float]:
+    """The Beta distribution with the moments of sigmoid(score), the score normal."""
+    p, spread = logistic_moments(mean, variance)
+    size = min(p * (1.0 - p) / max(spread, 1e-300) - 1.0, 1e12)  # where nothing is uncertain, as good as known
+    return p * size, (1.0 - p) * size
 
 
 def _made_refit(posterior: Posterior, refit: bool, statistics: Statistics | None) -> Refit | None:
@@ -403,14 +303,14 @@ def _made_refit(posterior: Posterior, refit: bool, statistics: Statistics | None
         raise ValueError(f"refit is {refit!r}; give True or False")
     if not refit:
         return None
-    known = 0.0 if statistics is None else statistics.n_rows
+    from bough.learning.online import Refit, observed  # loads what few policies need
+
+    known = 0.0 if statistics is None else observed(posterior.model, statistics)
     if abs(known - posterior.n_observations) > 0.75:  # the posterior's is rounded
         raise ValueError(
             f"the posterior has {posterior.n_observations} observations and the statistics {known:g}; give the "
             "statistics that the policy had, policy.statistics"
         )
-    from bough.learning.online import Refit  # loads what few policies need
-
     return Refit(posterior.model, statistics)
 
 
@@ -418,16 +318,3 @@ def _checked_search(search: bool | None) -> bool | None:
     if search not in (True, False, None):
         raise ValueError(f"search is {search!r}; give True, False, or None for where it pays")
     return search
-
-
-def _listed(names: Any, what: str) -> list[Any]:
-    if isinstance(names, str) or not hasattr(names, "__len__") or getattr(names, "ndim", 1) == 0:
-        raise ValueError(f"{what} is {names!r}; give a list of action names")
-    return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
-
-
-def _checked_k(k: int, n_choices: int) -> int:
-    k = inputs.whole_number("k", k, least=1)
-    if k > n_choices:
-        raise ValueError(f"k is {k}; give at most {n_choices}, the number of actions to choose from")
-    return k

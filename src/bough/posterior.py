@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
-from typing import Any, NamedTuple
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bough import inputs, seeds, storage
+from bough import inputs, observations, seeds, storage
 from bough.arrays import Floats, Integers, Nodes
-from bough.covariance import LARGEST
 from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
 from bough.inference.scalar import ScalarEngine
+from bough.inference.scalar_sites import ScalarSites
 from bough.inference.untouched import DEEPEST, Untouched
 from bough.inference.vector import VectorEngine
-from bough.model import GaussianModel
+from bough.inference.vector_sites import VectorSites
+from bough.model import GaussianModel, Model
 from bough.statistics import Statistics
 
 _KIND = "posterior"
@@ -34,8 +35,19 @@ class Conditional(NamedTuple):
     covariance: Any
 
 
+class MeanReward(NamedTuple):
+    """The mean reward of each action, and the ends of its credible interval; made by `Posterior.mean_reward`."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
 class BestActions(NamedTuple):
-    """The best actions of one posterior draw: their node numbers, and their mean rewards in that draw."""
+    """The best actions of one posterior draw: their node numbers, and their scores (mean rewards, where these are
+
+    Gaussian) in that draw.
+    """
 
     nodes: Nodes
     scores: Floats
@@ -56,11 +68,11 @@ class Posterior:
     np.float64(0.692)
     """
 
-    def __init__(self, model: GaussianModel) -> None:
-        if not isinstance(model, GaussianModel):
-            raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
+    def __init__(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
         self.model = model
-        self._engine: Engine = ScalarEngine(model) if model.is_scalar else VectorEngine(model)
+        self._engine = _engine_of(model)
         self._answers: dict[str, Any] = {}  # what was computed since the last update
         self._untouched: Untouched | None = None
         self._limits: tuple[Floats, Floats] | None = None
@@ -81,11 +93,15 @@ class Posterior:
 
     # -- observations --------------------------------------------------------------------------
 
-    def update(self, action: Any, reward: Any, context: Any = None) -> None:
+    def update(
+        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None
+    ) -> None:
         """Add one observation, or, where `reward` is a list or an array, one for each of its entries.
 
         `context` is a vector for one observation and an (n, d) array for n, and is left out in a K-armed model.
-        Everything is checked before anything changes.
+        `trials`, in a `BernoulliModel`, has how many trials each reward counts the successes of, and `exposure`, in a
+        `PoissonModel`, how long or how much was counted; both are 1 where they are left out. Everything is checked
+        before anything changes.
 
         >>> import bough
         >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])
@@ -95,26 +111,14 @@ class Posterior:
         >>> posterior.n_observations
         3
         """
-        tree = self.model.tree
-        if inputs.is_one(reward):
-            leaves = np.array([self._one_action(action)], dtype=np.int32)
-            rewards = np.array([inputs.number(reward)])
-            contexts = None if context is None else self.checked_context(context)[None]
-        else:
-            rewards = inputs.vector(reward, "rewards")
-            leaves = tree.action_nodes(inputs.as_names(action))
-            if len(leaves) != len(rewards):
-                raise ValueError(f"action has length {len(leaves)} and reward {len(rewards)}; give one for each")
-            contexts = None if context is None else self.checked_contexts(context, len(rewards))
-        self._check_context_presence(context)
-        self._check_size(rewards, contexts)
-        if len(rewards):
-            self.observe(leaves, rewards, contexts)
+        rows = observations.checked_rows(self.model, action, reward, context, trials, exposure)
+        if len(rows.rewards):
+            self.observe(*rows)
 
-    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats | None) -> None:
+    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats | None, exposure: Floats | None = None) -> None:
         """`update`, of actions given by node number, and of numbers that have been checked."""
         with self._lock:
-            self._engine.observe(leaves, rewards, contexts)
+            self._engine.observe(leaves, rewards, contexts, exposure)
             self._answers.clear()
 
     def absorb(self, statistics: Statistics) -> None:
@@ -131,62 +135,56 @@ class Posterior:
         wanted = None if self.model.is_scalar else self.model.dim
         if statistics.dim != wanted:
             raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")
+        self.model.check_sums(statistics)
         leaves = self.model.tree.action_nodes(statistics.actions)
         if len(leaves):
-            self._check_size(np.sqrt(statistics.sum_yy), None)
+            observations.check_size(self.model, np.sqrt(statistics.sum_yy), None)
             with self._lock:
                 self._engine.absorb(leaves, statistics)
                 self._answers.clear()
 
-    def _one_action(self, action: Any) -> int:
-        try:
-            return self.model.tree.action_node(action)
-        except KeyError:
-            if hasattr(action, "__len__") and not isinstance(action, (str, bytes)):
-                raise ValueError(
-                    f"there is one reward for {len(action)} actions, {action!r}; give one reward an action"
-                ) from None
-            raise
+    def settle(self, log: Any = None, *, method: Literal["laplace", "propagation"] = "laplace") -> None:
+        """Refine the posterior where rewards are counts; with Gaussian rewards it is exact already, and stays.
+
+        In a K-armed model, make the leaves' sites again until nothing moves: what `update` does after a batch, and
+        leaves out after a single reward. In a contextual model give the whole `log`, as `Observations`: the posterior
+        becomes that of the log alone, the Gaussian at its mode (Laplace's approximation), and with
+        ``method="propagation"`` the one of expectation propagation over its rows, which is closer and takes longer.
+
+        >>> import bough
+        >>> model = bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])
+        >>> posterior = bough.Posterior(model)
+        >>> log = bough.Observations(["left", "right"], [1, 0], context=[[1.0, 0.5], [1.0, -0.5]])
+        >>> posterior.settle(log)
+        >>> posterior
+        Posterior(n_actions=2, dim=2, n_observations=2)
+        """
+        engine = self._engine
+        if isinstance(engine, VectorSites):
+            if log is None:
+                raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
+            if method not in ("laplace", "propagation"):
+                raise ValueError(f'method is {method!r}; give "laplace" or "propagation"')
+            rows = observations.rows_of(log, self.model)
+            if not len(rows.rewards):
+                raise ValueError("the log is empty; give at least one row")
+            with self._lock:
+                engine.settle(rows, method == "propagation")
+                self._answers.clear()
+        elif log is not None:
+            raise ValueError("this model keeps all that it needs; call settle() without a log")
+        elif isinstance(engine, ScalarSites):
+            with self._lock:
+                engine.settle()
+                self._answers.clear()
 
     def checked_context(self, context: Any) -> Floats:
         """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
-        self._check_context_presence(context)
-        given = inputs.floats(context, "context")
-        if given.shape != (self.model.dim,):
-            raise ValueError(f"the context has shape {given.shape}; give a vector of length {self.model.dim}")
-        if not (np.abs(given) < LARGEST).all():
-            raise ValueError(f"the context is {context!r}; it must be finite and below {LARGEST:g}")
-        return given
+        return observations.checked_context(self.model, context)
 
-    def checked_contexts(self, contexts: Any, n: int | None = None) -> Floats:
+    def checked_contexts(self, contexts: Any) -> Floats:
         """Contexts as an (n, d) array, or a `ValueError` that says what is wrong with them."""
-        self._check_context_presence(contexts)
-        given = inputs.floats(contexts, "context")
-        if given.shape != (len(given) if n is None and given.ndim else n, self.model.dim):
-            wanted = f"({'n' if n is None else n}, {self.model.dim}), a row for each"
-            raise ValueError(f"the contexts have shape {given.shape}; give {wanted}")
-        finite = np.isfinite(given).all(axis=1)
-        if not finite.all():
-            row = int(np.flatnonzero(~finite)[0])
-            raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite")
-        return np.ascontiguousarray(given)
-
-    def _check_size(self, rewards: Floats, contexts: Floats | None) -> None:
-        """Refuse what is finite but overflows once it is squared in units of the noise."""
-        deviation = math.sqrt(self.model.noise_variance)
-        for what, values in (("reward", rewards), ("context", contexts)):
-            largest = float(np.abs(values).max()) if values is not None and values.size else 0.0
-            if largest >= LARGEST * min(deviation, 1.0):
-                raise ValueError(f"a {what} of size {largest:g} is too large to compute with; is its unit right?")
-
-    def _check_context_presence(self, context: Any) -> None:
-        if self.model.is_scalar and context is not None:
-            raise ValueError(
-                f"a context was given ({np.shape(context)}) to a model without contexts; leave it out, "
-                "or give the model a mean vector"
-            )
-        if not self.model.is_scalar and context is None:
-            raise ValueError(f"no context was given; this model takes contexts of length {self.model.dim}")
+        return observations.checked_contexts(self.model, contexts)
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -223,7 +221,9 @@ class Posterior:
             return self._answers[name]  # type: ignore[no-any-return]
 
     def action_moments(self, context: Any = None) -> tuple[Floats, Floats]:
-        """(K,) and (K,): the posterior mean and variance of each action's mean reward, in `tree.actions` order.
+        """(K,) and (K,): the posterior mean and variance of each action's score, in `tree.actions` order.
+
+        The score is the action's parameter, or its product with the context: with Gaussian rewards the mean reward.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0]))
@@ -234,6 +234,27 @@ class Posterior:
             context = self.checked_context(context)
         with self._lock:
             return self._engine.action_moments(context)
+
+    def mean_reward(self, context: Any = None, level: float = 0.95) -> MeanReward:
+        """The mean reward of each action, in `tree.actions` order, with the credible interval of that level.
+
+        It is on the scale of the rewards: a probability where they are clicks, a rate where they are counts.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=-2.0))
+        >>> posterior.update(["left", "right"], [12, 3], trials=[40, 40])
+        >>> mean, low, high = posterior.mean_reward()
+        >>> mean.round(2), low.round(2), high.round(2)
+        (array([0.28, 0.09]), array([0.16, 0.03]), array([0.43, 0.2 ]))
+        """
+        if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
+            raise ValueError(f"level is {level!r}; give a number between 0 and 1, such as 0.95")
+        score, variance = self.action_moments(context)
+        width = NormalDist().inv_cdf(0.5 + 0.5 * level) * np.sqrt(variance)
+        model = self.model
+        return MeanReward(
+            model.expected_reward(score, variance), model.mean_reward(score - width), model.mean_reward(score + width)
+        )
 
     def conditional(self, node: int) -> Conditional:
         """The posterior of one node, given by its number, when its parent's value is known.
@@ -408,8 +429,15 @@ class Posterior:
         """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
         header, arrays = storage.read(path, _KIND, _VERSION)
         try:
-            posterior = cls(GaussianModel.from_contents(header, arrays))
+            posterior = cls(Model.from_contents(header, arrays))
             posterior._engine.restore(arrays)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a complete posterior file (missing or odd: {error})") from error
         return posterior
+
+
+def _engine_of(model: Model) -> Engine:
+    if isinstance(model, GaussianModel):
+        engine = ScalarEngine if model.is_scalar else VectorEngine
+        return engine(model, model.noise_variance)
+    return ScalarSites(model) if model.is_scalar else VectorSites(model)

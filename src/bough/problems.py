@@ -1,10 +1,17 @@
-"""The paper's synthetic problems, as models: balanced trees, mean 0, noise variance 1 (sections 5.3 and 6.1)."""
+"""The paper's synthetic problems, as models (sections 5.3 and 6.1), and one with clicks: all on balanced trees."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from bough.covariance import by_height
-from bough.model import GaussianModel
+from bough.links import logistic_mean
+from bough.model import BernoulliModel, GaussianModel
 from bough.tree import Tree
+
+CLICK_VARIANCES = (0.1, 0.2, 0.4, 0.3)  # of log-odds, actions first
 
 
 def constant(branching: int, height: int) -> GaussianModel:
@@ -26,3 +33,30 @@ def increasing(branching: int, height: int) -> GaussianModel:
     """
     tree = Tree.balanced(branching, height)
     return GaussianModel(tree, covariance=by_height([2.0**height for height in range(tree.height + 1)]))
+
+
+def clicks(
+    branching: int = 10, height: int = 3, rate: float = 0.05, variances: Sequence[float] = CLICK_VARIANCES
+) -> BernoulliModel:
+    """Actions that are clicked at this rate on average; log-odds have these variances by height, actions first.
+
+    >>> import bough
+    >>> model = bough.problems.clicks(rate=0.05)
+    >>> model
+    BernoulliModel(n_actions=1000, height=3, dim=1)
+    >>> round(model.mean, 3)
+    -3.372
+    """
+    from scipy.optimize import brentq  # takes longer to load than the rest
+
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"rate is {rate!r}; give a probability between 0 and 1")
+    tree = Tree.balanced(branching, height)
+    prior = BernoulliModel(tree, 0.0, by_height(variances))
+    spread = float(prior.marginal_covariance[-1])
+    reach = 40.0 + 10.0 * spread
+
+    def off(mean: float) -> float:
+        return float(logistic_mean(np.array([mean]), np.array([spread]))[0]) - rate
+
+    return BernoulliModel(tree, brentq(off, -reach, reach), by_height(variances))

@@ -16,10 +16,10 @@ import numpy as np
 
 from bough import inputs, seeds
 from bough.arrays import Floats, Integers
+from bough.choosing import Policy
 from bough.episode import Played, Player, is_compiled, player
 from bough.frames import make_frame
-from bough.model import GaussianModel
-from bough.policies import Policy
+from bough.model import Model
 from bough.worlds import Contexts, Drawn, Problem, World, context_rows
 
 _CHUNKS = 32  # tasks that the runs are dealt out in: enough to balance jobs, few enough to start quickly
@@ -109,7 +109,7 @@ class Simulation:
 
 
 def simulate(
-    model: GaussianModel | Problem,
+    model: Model | Problem,
     policies: Mapping[str, Any],
     rounds: int,
     runs: int,
@@ -211,11 +211,11 @@ def _checked_policies(policies: Mapping[str, Any]) -> dict[str, Any]:
     return dict(policies)
 
 
-def _checked_problem(model: GaussianModel | Problem, contexts: Contexts) -> Problem:
-    if not isinstance(model, GaussianModel):
+def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
+    if not isinstance(model, Model):
         if not isinstance(model, Problem):
             raise ValueError(
-                f"model is a {type(model).__name__}; give a bough.GaussianModel, or a problem with world()"
+                f"model is a {type(model).__name__}; give one such as bough.GaussianModel, or a problem with world()"
             )
         if contexts is not None:
             raise ValueError("contexts were given to a problem, whose worlds have their own; leave them out")

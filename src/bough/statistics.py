@@ -16,6 +16,7 @@ from bough.names import as_column, plain
 
 _KIND = "statistics"
 _VERSION = 1
+_SUMS = ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx", "exposure")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +49,8 @@ class Statistics:
     """(n, d) the sum of x y, x the context; None without contexts."""
     sum_xx: Floats | None = None
     """(n, d, d) the sum of x x'; None without contexts."""
+    exposure: Floats | None = None
+    """(n,) the sum of their trials or exposures, where rewards are counts of something; None for one a row."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many rows were left out, by the reason."""
 
@@ -76,15 +79,30 @@ class Statistics:
         return float(self.count.sum())
 
     @property
+    def exposure_or_count(self) -> Floats:
+        """(n,) the trials or the exposure that the rewards of each action had."""
+        return self.count if self.exposure is None else self.exposure
+
+    @property
     def _sums(self) -> dict[str, Floats]:
-        named = {name: getattr(self, name) for name in ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx")}
+        named = {name: getattr(self, name) for name in _SUMS}
         return {name: array for name, array in named.items() if array is not None}
 
     @classmethod
-    def from_rows(cls, action: Any, reward: Any, context: Any = None, weight: Any = None) -> Statistics:
+    def from_rows(
+        cls,
+        action: Any,
+        reward: Any,
+        context: Any = None,
+        weight: Any = None,
+        *,
+        trials: Any = None,
+        exposure: Any = None,
+    ) -> Statistics:
         """The statistics of arrays of the same length, with the contexts, if any, (n, d).
 
-        A row of weight w counts as w equal rows.
+        A row of weight w counts as w equal rows. Where rewards are clicks, `trials` has how many views each is of, and
+        where they are counts, `exposure` how long or how much was counted.
 
         >>> import bough
         >>> bough.Statistics.from_rows(["left", "right"], [1.0, 0.5], context=[[1.0, 0.0], [1.0, 1.0]])
@@ -105,7 +123,12 @@ class Statistics:
             if contexts.ndim != 2 or len(contexts) != len(rewards) or not np.isfinite(contexts).all():
                 wanted = f"({len(rewards)}, d), a row for each"
                 raise ValueError(f"the contexts have shape {contexts.shape} or are not finite; give {wanted}")
-        return _summed(names, group, rewards, contexts, weights)
+        exposures, exposure = None, inputs.either(trials, exposure)
+        if exposure is not None:
+            exposures = inputs.vector(exposure, "exposures")
+            if len(exposures) != len(rewards) or (exposures <= 0.0).any():
+                raise ValueError("exposure has another length than reward, or is not positive; give one number a row")
+        return _summed(names, group, rewards, contexts, weights, exposures)
 
     def __radd__(self, other: Any) -> Statistics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
@@ -120,10 +143,11 @@ class Statistics:
             )
         names, group = _factorised([*self.actions.tolist(), *other.actions.tolist()])
         sums = {}
-        for name, mine in self._sums.items():
-            total = np.zeros((len(names), *mine.shape[1:]))
-            np.add.at(total, group, np.concatenate([mine, other._sums[name]]))
-            sums[name] = total
+        for name in self._sums.keys() | other._sums.keys():
+            whose = "exposure_or_count" if name == "exposure" else name
+            both = np.concatenate([getattr(self, whose), getattr(other, whose)])
+            sums[name] = np.zeros((len(names), *both.shape[1:]))
+            np.add.at(sums[name], group, both)
         return Statistics(names, **sums, skipped=dict(Counter(self.skipped) + Counter(other.skipped)))
 
     def averages_and_spreads(self) -> tuple[Floats, Floats]:
@@ -173,7 +197,7 @@ class Statistics:
         header, arrays = storage.read(path, _KIND, _VERSION)
         try:
             names = storage.unpack_names("actions", arrays)
-            sums = {key: arrays[key] for key in ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx") if key in arrays}
+            sums = {key: arrays[key] for key in _SUMS if key in arrays}
             d = sums["sum_xy"].shape[-1] if "sum_xy" in sums else 0
             shapes = {"sum_xy": (len(names), d), "sum_xx": (len(names), d, d)}
             if ("sum_xx" in sums) != ("sum_xy" in sums) or len(set(names.tolist())) != len(names):
@@ -181,7 +205,7 @@ class Statistics:
             for key, array in sums.items():
                 if array.shape != shapes.get(key, (len(names),)) or not np.isfinite(array).all():
                     raise ValueError(f"{key} has shape {array.shape} or is not finite")
-            if not (sums["count"] > 0.0).all():
+            if not ((sums["count"] > 0.0) & (sums.get("exposure", sums["count"]) > 0.0)).all():
                 raise ValueError("an action without rows")
             return cls(names, **sums, skipped={str(why): int(n) for why, n in header["skipped"].items()})
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
@@ -199,11 +223,15 @@ def _factorised(names: list[Any]) -> tuple[Names, Integers]:
     return as_column(list(code)), group
 
 
-def _summed(names: Names, group: Integers, y: Floats, x: Floats | None, weights: Floats) -> Statistics:
+def _summed(
+    names: Names, group: Integers, y: Floats, x: Floats | None, weights: Floats, exposures: Floats | None
+) -> Statistics:
     def total(values: Floats) -> Floats:
         return np.bincount(group, values, minlength=len(names)).astype(np.float64)
 
     sums: dict[str, Any] = {"count": total(weights), "sum_y": total(weights * y), "sum_yy": total(weights * y * y)}
+    if exposures is not None:
+        sums["exposure"] = total(weights * exposures)
     if x is not None:
         d = x.shape[1]
         weighted = weights[:, None] * x

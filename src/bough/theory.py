@@ -330,6 +330,6 @@ def uniform_regret(model: GaussianModel, rounds: int) -> float:
 
 def _check_scalar(model: GaussianModel) -> None:
     if not isinstance(model, GaussianModel):
-        raise ValueError(f"model is a {type(model).__name__}; give a bough.GaussianModel")
+        raise ValueError(f"model is a {type(model).__name__}; the theory is that of a bough.GaussianModel")
     if not model.is_scalar:
         raise ValueError(f"the theory is for K-armed models; this one has parameters of length {model.dim}")

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bough.arrays import Flags, Floats, Integers
-from bough.model import GaussianModel
+from bough.model import Model
 
 Contexts = Callable[[np.random.Generator, int], Floats] | Floats | None
 
@@ -57,11 +57,12 @@ class World:
     (2, 10)
     """
 
-    model: GaussianModel
+    model: Model
     truth: Floats
     """(K,) each action's mean reward, or (K, d) its parameter, in `tree.actions` order."""
     noise: Floats
-    """(rounds,) what is added to the mean reward in each round."""
+    """(rounds,) what is added to the mean reward in each round; where the model's rewards are counts, numbers uniform
+    on [0, 1), whose quantile of the reward's distribution is the reward."""
     contexts: Floats | None = None
     """(rounds, d), with contexts."""
     residuals: Residuals | None = None
@@ -71,14 +72,16 @@ class World:
 
     def __post_init__(self) -> None:
         model = self.model
-        if not isinstance(model, GaussianModel):
-            raise ValueError(f"the world's model is a {type(model).__name__}; give a bough.GaussianModel")
+        if not isinstance(model, Model):
+            raise ValueError(f"the world's model is a {type(model).__name__}; give one such as bough.GaussianModel")
         n, d = model.tree.n_actions, model.dim
         _set(self, "truth", _finite("truth", self.truth, 1 if model.is_scalar else 2))
         wanted = (n,) if model.is_scalar else (n, d)
         if self.truth.shape != wanted:
             raise ValueError(f"the truth has shape {self.truth.shape}; give {wanted}, in the order of tree.actions")
         _set(self, "noise", _finite("noise", self.noise, 1))
+        if model.has_counts:
+            self._check_counts()
         if (self.contexts is None) != model.is_scalar:
             raise ValueError(f"contexts go with a model that takes them, and only with such a one; this has d = {d}")
         if self.contexts is not None:
@@ -93,6 +96,16 @@ class World:
                 raise ValueError(f"eligible has to be {n} truth values, one or more of them True")
             _set(self, "eligible", np.ascontiguousarray(eligible))
 
+    def _check_counts(self) -> None:
+        """Refuse what rewards that are counts cannot be made of."""
+        if self.residuals is not None:
+            raise ValueError(f"residuals are added to a mean, which makes no reward of a {type(self.model).__name__}")
+        if ((self.noise < 0.0) | (self.noise >= 1.0)).any():
+            raise ValueError("the noise has numbers outside [0, 1); give uniform ones, such as rng.random(rounds)")
+        most = 1.0 if self.model.rewards == "bernoulli" else np.inf
+        if self.model.is_scalar and ((self.truth < 0.0) | (self.truth > most)).any():
+            raise ValueError(f"the truth is not all from 0 to {most:g}; give the actions' mean rewards")
+
     @property
     def rounds(self) -> int:
         """How many rounds there are."""
@@ -100,7 +113,9 @@ class World:
 
     def mean_rewards(self, t: int) -> Floats:
         """(K,) the mean reward of each action in round t."""
-        return self.truth if self.contexts is None else np.asarray(self.truth @ self.contexts[t])
+        if self.contexts is None:
+            return self.truth
+        return np.asarray(self.model.mean_reward(self.truth @ self.contexts[t]))
 
     def best(self, rewards: Floats) -> float:
         """The highest of mean rewards that counts."""
@@ -112,14 +127,14 @@ class World:
             return self.best(self.truth)
         truth = self.truth if self.eligible is None else self.truth[self.eligible]
         pieces = [truth @ self.contexts[start : start + 256].T for start in range(0, self.rounds, 256)]
-        return float(np.concatenate([piece.max(axis=0) for piece in pieces]).mean())
+        return float(self.model.mean_reward(np.concatenate([piece.max(axis=0) for piece in pieces])).mean())
 
-    def deviation(self, t: int, action: int) -> float:
-        """How far the reward of an action, given by its place, is from its mean in round t."""
+    def reward(self, t: int, action: int, mean: float) -> float:
+        """The reward of an action, given by its place and its mean reward, in round t."""
         if self.residuals is None:
-            return float(self.noise[t])
+            return self.model.reward(mean, float(self.noise[t]))
         start, end = self.residuals.start[action : action + 2].tolist()
-        return float(self.residuals.values[start + int(self.residuals.pick[t] * (end - start))])
+        return mean + float(self.residuals.values[start + int(self.residuals.pick[t] * (end - start))])
 
 
 @runtime_checkable
@@ -135,13 +150,15 @@ class Problem(Protocol):
 class Drawn:
     """The problem of a model: every run draws its own true parameters from the prior."""
 
-    model: GaussianModel
+    model: Model
     contexts: Contexts = None
 
     def world(self, rounds: int, rng: np.random.Generator) -> World:
         """True parameters, noise and contexts, drawn in this order."""
         truth = np.ascontiguousarray(self.model.tree.at_leaves(self.model.draw(rng)))
-        noise = rng.standard_normal(rounds) * np.sqrt(self.model.noise_variance)
+        if self.model.is_scalar:
+            truth = self.model.mean_reward(truth)
+        noise = self.model.draw_noise(rng, rounds)
         contexts: Floats | None = None
         if callable(self.contexts):
             contexts = context_rows(self.contexts(rng, rounds), (rounds, self.model.dim)).copy()

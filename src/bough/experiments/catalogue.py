@@ -22,7 +22,7 @@ from bough.experiments.sweeps import PAPER, POLICIES, Experiment
 from bough.learning.fit import fit_prior
 from bough.learning.report import PriorFit
 from bough.logs import summarise
-from bough.model import GaussianModel
+from bough.model import GaussianModel, Model
 from bough.policies import TS, FlatTS, HierTS
 from bough.tree import Tree
 from bough.worlds import Residuals, World
@@ -125,7 +125,7 @@ def details() -> str:
     siblings = np.flatnonzero(tree.parent[tree.leaves] == tree.parent[tree.leaves[best]])
     leaf_deviation = float(np.sqrt(fit.covariances["depth 4"]))
     ahead = (problem.truth[best] - np.delete(problem.truth[siblings], siblings == best).mean()) / leaf_deviation
-    told_by = fit.estimates["noise"].told_by
+    noise, told_by = fit.estimates["noise"].value ** 0.5, fit.estimates["noise"].told_by
     second = np.sort(problem.truth[problem.eligible])[-2]
     return f"""{data.left_out:,} of {every:,} products have no category or type and are left out. {tree.n_actions:,}
 were sold to at least 20 households and {catalogue(5).tree.n_actions:,} to at least 5, not counting {data.unsold} and
@@ -138,7 +138,7 @@ so that all errors are for this split. The prior that {told_by:,} lines of the o
 
 Rewards are not Gaussian: the residuals' kurtosis is {np.mean(standard**4):.1f} (a Gaussian's is 3), and the noise
 differs from product to product, with standard deviations of {low:.2f}, {middle:.2f} and {high:.2f} at the 10%, 50% and
-90% quantiles, where the model has {fit.noise_variance**0.5:.2f} for all. Nor are products Gaussian around their types:
+90% quantiles, where the model has {noise:.2f} for all. Nor are products Gaussian around their types:
 the best one, number {name} of {tree.path(name)[-2]}, earns {problem.truth[best]:.3f} a line, {ahead:.1f} of the
 learned standard deviations above the others of its type, where a tree has no reason to look for it. The second best
 earns {second:.3f}, so that to settle on that one costs {10_000 * (problem.truth[best] - second):.0f} in 10,000 rounds;
@@ -149,28 +149,28 @@ what a run loses beyond is what it takes to find it, or comes of settling on som
 # -- policies that know less -----------------------------------------------------------------------
 
 
-def weak_prior(model: GaussianModel) -> GaussianModel:
+def weak_prior(model: Model) -> GaussianModel:
     """What a user would start with: mean 0, a variance of 1 in equal parts on the levels, and noise of variance 1."""
     levels = model.tree.height + 1
     return GaussianModel(model.tree, 0.0, by_depth([1.0 / levels] * levels), 1.0)
 
 
-def weak_ts(model: GaussianModel, seed: Any = None) -> TS:
+def weak_ts(model: Model, seed: Any = None) -> TS:
     """Independent actions with the weak prior."""
     return TS(weak_prior(model), seed)
 
 
-def online_hierts(model: GaussianModel, seed: Any = None) -> HierTS:
+def online_hierts(model: Model, seed: Any = None) -> HierTS:
     """HierTS that learns its prior from its own observations, from the weak one on."""
     return HierTS(weak_prior(model), seed, refit=True)
 
 
-def online_flatts(model: GaussianModel, seed: Any = None) -> FlatTS:
+def online_flatts(model: Model, seed: Any = None) -> FlatTS:
     """FlatTS that learns its prior from its own observations."""
     return FlatTS(weak_prior(model), seed, refit=True)
 
 
-def online_ts(model: GaussianModel, seed: Any = None) -> TS:
+def online_ts(model: Model, seed: Any = None) -> TS:
     """TS that learns its prior from its own observations."""
     return TS(weak_prior(model), seed, refit=True)
 
@@ -237,7 +237,7 @@ def learned_prior(least_households: int) -> PriorFit:
 class CatalogueProblem:
     """Real rewards of every product, in worlds that differ in the lines that are drawn."""
 
-    model: GaussianModel
+    model: Model
     truth: Floats
     """(K,) the held-out mean of each product, or (K, d) its parameter."""
     residuals: Floats

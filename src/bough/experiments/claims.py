@@ -48,6 +48,8 @@ def judge(results: Results) -> list[Claim]:
     cells = list({r.cell: r for name in swept if name in results for r in results[name]}.values())
     if cells:
         claims += [baselines_are_close(cells), below_the_bound(cells), bound_says_something(cells)]
+    if "clicks" in results:
+        claims += clicks_claims(results["clicks"])
     if "classes" in results:
         claims += classes_claims(results["classes"])
     if "catalogue" in results:
@@ -221,6 +223,15 @@ def _bounds(cell: SyntheticCell, rounds: int) -> dict[str, float]:
         "ratio": theory.complexity_ratio(model, rounds, "telescoped"),
         "uniform": theory.uniform_regret(model, rounds),
     }
+
+
+# -- clicks ----------------------------------------------------------------------------------------
+
+
+def clicks_claims(results: Sequence[CellResult]) -> list[Claim]:
+    """HierTS against the samplers that know less of the tree, and what they are apart from each other."""
+    below = [(r, name, "HierTS") for r in results for name in ("BetaTS", "TS", "FlatTS")]
+    return [_by_gaps(below, "Clicks: HierTS below BetaTS, TS and FlatTS", "beyond the paper")]
 
 
 # -- real data -------------------------------------------------------------------------------------

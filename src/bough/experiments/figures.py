@@ -48,6 +48,10 @@ def _policies(_: Experiment, results: Sequence[CellResult]) -> Any:
     return regret_panels({f"b = {r.cell.branching}, h = {r.cell.height}": _curves(r) for r in results})
 
 
+def _clicks(_: Experiment, results: Sequence[CellResult]) -> Any:
+    return regret_panels({r.cell.name: _curves(r) for r in results})
+
+
 def _classes(_: Experiment, results: Sequence[CellResult]) -> Any:
     first = results[0].cell
     shown = [r for r in results if r.cell.reduce == first.reduce]
@@ -63,6 +67,7 @@ _DRAWN: dict[str, Callable[[Experiment, Sequence[CellResult]], Any]] = {
     "height-constant": _height,
     "height-increasing": _height,
     "policies": _policies,
+    "clicks": _clicks,
     "classes": _classes,
     "catalogue": _catalogue,
 }

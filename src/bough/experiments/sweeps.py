@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
 from bough import problems
-from bough.model import GaussianModel
+from bough.model import GaussianModel, Model
 from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS
 from bough.worlds import Problem
 
@@ -74,7 +74,7 @@ class Cell(Protocol):
         """What decides the cell's numbers."""
         ...
 
-    def problem(self) -> GaussianModel | Problem:
+    def problem(self) -> Model | Problem:
         """What `simulate` takes."""
         ...
 
@@ -135,4 +135,4 @@ EXPERIMENTS = {
     )
 }
 
-NAMES = (*EXPERIMENTS, "classes", "catalogue")
+NAMES = (*EXPERIMENTS, "clicks", "classes", "catalogue")

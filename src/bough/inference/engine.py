@@ -17,8 +17,8 @@ class Engine(Protocol):
 
     touched: Touched
 
-    def observe(self, leaves: Nodes, rewards: Floats, contexts: Any) -> None:
-        """Add rewards of leaves, with their contexts (n, d) in a contextual model and None otherwise."""
+    def observe(self, leaves: Nodes, rewards: Floats, contexts: Any, exposure: Any) -> None:
+        """Add rewards of leaves, with contexts (n, d) in a contextual model, and trials or exposure of counts."""
         ...
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:

@@ -23,22 +23,24 @@ from bough.arrays import Floats, Integers, Nodes
 from bough.inference import scalar_kernels as kernels
 from bough.inference.normals import standard_normals
 from bough.inference.touched import Touched, check_shape, grown
-from bough.model import GaussianModel
+from bough.model import Model
 from bough.statistics import Statistics
 
 
 class ScalarEngine:
     """State and operations of the posterior of a K-armed model; nodes and rewards come in checked."""
 
-    def __init__(self, model: GaussianModel) -> None:
+    _n_columns = 6  # of the state
+
+    def __init__(self, model: Model, noise_variance: float = 1.0) -> None:
         self._tree = model.tree
         self._mean = float(model.mean)
-        self._noise = model.noise_variance
+        self._noise = noise_variance
         self._class_of_node = model.classes.of_node
         self._variance = model.classes.table  # (n_classes,)
         self._deviation = model.class_factors  # (n_classes,)
         self.touched = Touched(model.tree, model.classes.of_node)
-        self._state = np.zeros((16, 6))
+        self._state = np.zeros((16, self._n_columns))
         self._law = np.zeros((16, 3))
 
     @property
@@ -53,13 +55,13 @@ class ScalarEngine:
         """Take over what `arrays` gave."""
         self.touched.restore(arrays)
         self._state = np.array(arrays["state"], dtype=np.float64)
-        check_shape(self._state, (self.touched.count, 6), "state")
+        check_shape(self._state, (self.touched.count, self._n_columns), "state")
         self._law = np.zeros((len(self._state), 3))
         self._refresh(np.arange(len(self._state), dtype=np.int32)[::-1].copy())
 
     # -- observations --------------------------------------------------------------------------
 
-    def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None) -> None:
+    def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None, exposure: Any = None) -> None:  # noqa: ARG002
         """Add rewards of leaves; each touched node is refreshed once."""
         slots = self._touch(leaves)
         if len(slots) == 1:
@@ -76,6 +78,16 @@ class ScalarEngine:
         averages, spreads = statistics.averages_and_spreads()
         slots = self._touch(leaves)
         kernels.collect_sums(slots, statistics.count, averages - self._mean, spreads, 1.0 / self._noise, self._state)
+        self._refresh_paths(slots)
+
+    def place(self, leaves: Nodes, precision: Floats, information: Floats) -> None:
+        """Have each of some distinct leaves say exp(information t - precision t^2 / 2), and nothing else.
+
+        t is the parameter's deviation from the prior mean. What the leaf said before is taken back.
+        """
+        slots = self._touch(leaves)
+        self._state[slots, kernels.M] = precision
+        self._state[slots, kernels.ETA] = information
         self._refresh_paths(slots)
 
     def _touch(self, leaves: Nodes) -> Nodes:

@@ -9,9 +9,19 @@ import numpy as np
 from bough.arrays import Flags, Floats, Integers, Nodes
 from bough.inference.jit import kernel
 
-# Columns of the state of a slot, and of its law given the parent, which is all that sampling reads.
+# Columns of the state of a slot, and of its law given the parent, which is all that sampling reads. Where rewards are
+# counts, a leaf has their sum and exposure instead of a spread, and the cavity that its site was made in.
 M, ETA, M_TOLD, ETA_TOLD, COUNT, SPREAD = range(6)
+TOTAL, EXPOSURE, CAVITY, WIDTH = range(5, 9)
 GAIN, OFFSET, DEVIATION = range(3)
+
+# Distributions of a reward.
+GAUSSIAN, BERNOULLI, POISSON = range(3)
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+_LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * math.log(2.0 * math.pi) + 0.5 * _NODES**2
+_STILL = 1e-9  # a cavity that moves by less than this, in its own standard deviations, leaves its site as it is
+_FAINT = 1e-7  # what counts add to a cavity, relative to its precision, below which the site is a Taylor expansion
 
 
 @kernel
@@ -128,6 +138,271 @@ def observe_one(
     while slot >= 0:
         refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
         slot = parent[slot]
+
+
+# -- sites: what a leaf says where its rewards are counts ------------------------------------------
+
+
+@kernel
+def slopes(family: int, total: float, exposure: float, score: float) -> tuple[float, float]:
+    """The first and the second derivative of the log likelihood of counts, at a score."""
+    if family == BERNOULLI:
+        odds = math.exp(-abs(score))  # of the less likely outcome
+        less = odds / (1.0 + odds)
+        slope = total - exposure * less if score < 0.0 else exposure * less - (exposure - total)
+        return slope, -exposure * less / (1.0 + odds)
+    rate = exposure * math.exp(min(score, 700.0))
+    return total - rate, -rate
+
+
+@kernel
+def log_likelihood(family: int, total: float, exposure: float, score: float) -> float:
+    """The log likelihood of counts at a score, without what does not depend on it."""
+    if family == BERNOULLI:
+        return total * score - exposure * (max(score, 0.0) + math.log1p(math.exp(-abs(score))))
+    return total * score - exposure * math.exp(min(score, 700.0))
+
+
+@kernel
+def slopes_of_all(
+    family: int,
+    totals: Floats,  # (n,)
+    exposures: Floats,  # (n,)
+    scores: Floats,  # (n,)
+    first: Floats,  # (n,)
+    second: Floats,  # (n,)
+) -> None:
+    """Overwrites first and second with the derivatives of the log likelihood of each count."""
+    for i in range(len(totals)):
+        first[i], second[i] = slopes(family, totals[i], exposures[i], scores[i])
+
+
+@kernel
+def log_likelihood_of_all(family: int, totals: Floats, exposures: Floats, scores: Floats) -> float:
+    """The log likelihood of counts (n,) at their scores."""
+    total = 0.0
+    for i in range(len(totals)):
+        total += log_likelihood(family, totals[i], exposures[i], scores[i])
+    return total
+
+
+@kernel
+def _mode(family: int, total: float, exposure: float, mean: float, v: float) -> float:
+    """Where the likelihood times the normal density of this mean and variance is highest: Newton in a bracket.
+
+    Between the mean and where the likelihood alone is highest, and no further than the slope at the mean can pull.
+    """
+    pull, _ = slopes(family, total, exposure, mean)
+    peak = math.log(total) if total > 0.0 else -math.inf
+    rest = exposure - total if family == BERNOULLI else exposure
+    peak -= math.log(rest) if rest > 0.0 else -math.inf
+    low = max(mean + v * pull, peak) if pull < 0.0 else mean
+    high = min(mean + v * pull, peak) if pull > 0.0 else mean
+    score, before = mean, math.inf
+    for _ in range(100):
+        slope, curve = slopes(family, total, exposure, score)
+        slope -= (score - mean) / v
+        curve -= 1.0 / v
+        if slope > 0.0:
+            low = score
+        else:
+            high = score
+        step = -slope / curve
+        if not (low < score + step < high and abs(step) < 0.5 * before):  # halve where Newton would go back and forth
+            step = 0.5 * (low + high) - score
+        score += step
+        before = abs(step)
+        if before * math.sqrt(-curve) < 1e-3:  # the quadrature is centred there, no more
+            break
+    return score
+
+
+@kernel
+def tilted(family: int, total: float, exposure: float, mean: float, v: float) -> tuple[float, float, float]:
+    """The log of the integral, the mean and the variance of the likelihood of counts times a normal density.
+
+    Gauss-Hermite quadrature around the mode, in units of the curvature there.
+    """
+    centre = _mode(family, total, exposure, mean, v)
+    _, curve = slopes(family, total, exposure, centre)
+    scale = 1.0 / math.sqrt(1.0 / v - curve)
+    top = log_likelihood(family, total, exposure, centre) - 0.5 * (centre - mean) ** 2 / v
+    z, first, second = 0.0, 0.0, 0.0
+    for k in range(len(_NODES)):
+        score = centre + scale * _NODES[k]
+        height = log_likelihood(family, total, exposure, score) - 0.5 * (score - mean) ** 2 / v
+        weight = math.exp(height - top + _LOG_WEIGHTS[k])
+        z += weight
+        first += weight * _NODES[k]
+        second += weight * _NODES[k] ** 2
+    first /= z
+    variance = scale * scale * (second / z - first * first)
+    return top + math.log(z * scale) - 0.5 * math.log(v), centre + scale * first, variance
+
+
+@kernel
+def site(
+    family: int, total: float, exposure: float, mean: float, offset: float, v: float
+) -> tuple[float, float, float]:
+    """The precision and the information of the Gaussian that changes a cavity's moments as counts do.
+
+    The cavity's mean is mean + offset; the information is about the deviation from the mean. Also returns how probable
+    the counts are in the cavity, as a logarithm.
+    """
+    score = mean + offset
+    slope, curve = slopes(family, total, exposure, score)
+    if -curve * v < _FAINT and abs(slope) * math.sqrt(v) < 1e-3:
+        probability = log_likelihood(family, total, exposure, score) + 0.5 * v * (curve + slope * slope)
+        return -curve, slope - curve * offset, probability
+    probability, centre, variance = tilted(family, total, exposure, score, v)
+    if not variance < v:  # by rounding: the likelihood is log-concave
+        variance = v
+    return 1.0 / variance - 1.0 / v, (centre - mean) / variance - offset / v, probability
+
+
+@kernel
+def sites_of_all(
+    family: int,
+    totals: Floats,  # (n,)
+    exposures: Floats,  # (n,)
+    means: Floats,  # (n,) the prior's
+    offsets: Floats,  # (n,) of the cavities' means from those
+    variances: Floats,  # (n,) of the cavities
+    precision: Floats,  # (n,)
+    information: Floats,  # (n,)
+    probability: Floats,  # (n,)
+) -> None:
+    """Overwrites the last three with the site of each count, about the score's deviation from the prior mean."""
+    for i in range(len(totals)):
+        precision[i], information[i], probability[i] = site(
+            family, totals[i], exposures[i], means[i], offsets[i], variances[i]
+        )
+
+
+@kernel
+def cavity(slot: int, parent: Nodes, slot_class: Nodes, variance: Floats, state: Floats) -> tuple[float, float]:
+    """The mean, as a deviation from the prior's, and the variance of a leaf given what all others have said.
+
+    Rootward: the leaf is a (what is above) + offset + noise, and each ancestor, given what has been said below it but
+    not by the leaf, is again such a line in its own parent.
+    """
+    v = variance[slot_class[slot]]
+    a, offset = 1.0, 0.0
+    m, eta = 0.0, 0.0  # what the child on the path would have told without the leaf
+    m_told, eta_told = state[slot, M_TOLD], state[slot, ETA_TOLD]
+    slot = parent[slot]
+    while slot >= 0:
+        own = variance[slot_class[slot]]
+        m += max(state[slot, M] - m_told, 0.0)
+        eta += state[slot, ETA] - eta_told
+        gain = 1.0 / (1.0 + own * m)
+        offset += a * own * gain * eta
+        v += a * a * own * gain
+        a *= gain
+        m *= gain
+        eta *= gain
+        m_told, eta_told = state[slot, M_TOLD], state[slot, ETA_TOLD]
+        slot = parent[slot]
+    return offset, v
+
+
+@kernel
+def refresh_site(
+    slot: int,
+    family: int,
+    mean: float,
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    state: Floats,  # (T, 9)
+    law: Floats,  # (T, 3)
+    offset: float,  # of the cavity
+    v: float,
+) -> None:
+    """Overwrites a leaf's site, and refreshes the path to the root."""
+    state[slot, M], state[slot, ETA], _ = site(family, state[slot, TOTAL], state[slot, EXPOSURE], mean, offset, v)
+    state[slot, CAVITY] = offset
+    state[slot, WIDTH] = v
+    while slot >= 0:
+        refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
+        slot = parent[slot]
+
+
+@kernel
+def observe_counts(
+    slots: Nodes,  # (n,)
+    totals: Floats,  # (n,)
+    exposures: Floats,  # (n,)
+    counts: Floats,  # (n,)
+    state: Floats,  # (T, 9)
+) -> None:
+    """Adds counts to their leaves' rows of state, whose sites are stale then."""
+    for i in range(len(slots)):
+        state[slots[i], TOTAL] += totals[i]
+        state[slots[i], EXPOSURE] += exposures[i]
+        state[slots[i], COUNT] += counts[i]
+        state[slots[i], WIDTH] = -1.0
+
+
+@kernel
+def sweep(
+    slots: Nodes,  # (n,) of leaves
+    family: int,
+    mean: float,
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    state: Floats,  # (T, 9)
+    law: Floats,  # (T, 3)
+) -> int:
+    """Makes the sites of leaves again whose cavities have moved, one after the other; returns how many."""
+    moved = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        offset, v = cavity(slot, parent, slot_class, variance, state)
+        width = state[slot, WIDTH]
+        if abs(offset - state[slot, CAVITY]) <= _STILL * math.sqrt(v) and abs(v - width) <= _STILL * v:
+            continue
+        refresh_site(slot, family, mean, parent, slot_class, variance, state, law, offset, v)
+        moved += 1
+    return moved
+
+
+@kernel
+def site_surplus(
+    slots: Nodes,  # (n,) of leaves
+    family: int,
+    mean: float,
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    state: Floats,  # (T, 9)
+) -> float:
+    """The sum over leaves of how much more probable, as a logarithm, the counts are than their sites, in the cavity."""
+    total = 0.0
+    for i in range(len(slots)):
+        slot = slots[i]
+        offset, v = cavity(slot, parent, slot_class, variance, state)
+        m, eta = state[slot, M], state[slot, ETA]
+        _, _, surplus = site(family, state[slot, TOTAL], state[slot, EXPOSURE], mean, offset, v)
+        gain = 1.0 / (1.0 + v * m)
+        surplus -= gain * (eta * offset - 0.5 * m * offset * offset + 0.5 * v * eta * eta) - 0.5 * math.log1p(v * m)
+        total += surplus
+    return total
+
+
+@kernel
+def log_mass(slot_class: Nodes, variance: Floats, state: Floats) -> float:
+    """The log of the prior's integral over all sites, exp(eta t - M t^2 / 2) at each leaf."""
+    total = 0.0
+    for slot in range(len(state)):
+        v = variance[slot_class[slot]]
+        m, eta = state[slot, M], state[slot, ETA]
+        total += 0.5 * (v * eta * eta / (1.0 + v * m) - math.log1p(v * m))
+    return total
+
+
+# -- samples and moments ---------------------------------------------------------------------------
 
 
 @kernel
@@ -347,7 +622,36 @@ def _best_of_all(
 
 
 @kernel
+def drawn_reward(family: int, mean: float, noise: float) -> float:
+    """The reward that this noise gives around this mean: their sum, or a quantile of a distribution of counts."""
+    if family == GAUSSIAN:
+        return mean + noise
+    if family == BERNOULLI:
+        return 1.0 if noise < mean else 0.0
+    if mean == 0.0 or noise == 0.0:
+        return 0.0
+    # What lies at or below the mode, summed downward until it is nothing; from there step by step.
+    k = float(math.floor(mean))
+    mass = math.exp(k * math.log(mean) - mean - math.lgamma(k + 1.0))
+    below, term, j = 0.0, mass, k
+    while term > 1e-20:
+        below += term
+        term *= j / mean
+        j -= 1.0
+    while k > 0.0 and below - mass >= noise:
+        below -= mass
+        mass *= k / mean
+        k -= 1.0
+    while below < noise and mass > 0.0:
+        k += 1.0
+        mass *= mean / k
+        below += mass
+    return k
+
+
+@kernel
 def play(
+    family: int,
     sampled: bool,  # draw parameters each round; otherwise take their means
     even: bool,  # all leaves are equally deep, and classes are depths
     quantiles: Floats,  # (rounds,) standard deviations added to the means
@@ -401,8 +705,16 @@ def play(
             start = residual_start[action]
             off = residuals[start + int(pick[t] * (residual_start[action + 1] - start))]
         slot = leaves[action]
-        state[slot, M] += precision
-        state[slot, ETA] += precision * (truth[action] + off - mean)
+        reward = drawn_reward(family, truth[action], off)
+        if family == GAUSSIAN:
+            state[slot, M] += precision
+            state[slot, ETA] += precision * (reward - mean)
+        else:
+            state[slot, TOTAL] += reward
+            state[slot, EXPOSURE] += 1.0
+            offset, v = cavity(slot, tree_parent, class_of_node, variance, state)
+            site_of = site(family, state[slot, TOTAL], state[slot, EXPOSURE], mean, offset, v)
+            state[slot, M], state[slot, ETA] = site_of[0], site_of[1]
         before = n_touched
         while slot >= 0:
             if not touched[slot]:

@@ -28,18 +28,18 @@ from bough.arrays import Floats, Integers, Nodes
 from bough.inference import vector_kernels as kernels
 from bough.inference.normals import standard_normals
 from bough.inference.touched import Touched, check_shape, grown
-from bough.model import GaussianModel
+from bough.model import Model
 from bough.statistics import Statistics
 
 
 class VectorEngine:
     """State and operations of the posterior of a contextual model; everything comes in checked."""
 
-    def __init__(self, model: GaussianModel) -> None:
+    def __init__(self, model: Model, noise_variance: float = 1.0) -> None:
         d = model.dim
         self._tree = model.tree
         self._mean = np.asarray(model.mean)
-        self._noise = model.noise_variance
+        self._noise = noise_variance
         self._class_of_node = model.classes.of_node
         self._covariance = model.classes.table  # (n_classes, d, d)
         # Columns of L, E and F are stored as rows, so that drawing walks memory in order.
@@ -85,7 +85,7 @@ class VectorEngine:
 
     # -- observations --------------------------------------------------------------------------
 
-    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats) -> None:
+    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats, exposure: Any = None) -> None:  # noqa: ARG002
         """Add rewards of leaves in contexts (n, d)."""
         before = self.touched.count
         slots = self.touched.touch(leaves)
@@ -109,6 +109,20 @@ class VectorEngine:
         deviation = math.sqrt(self._noise)
         d = len(self._mean)
         self._observe_rows(np.repeat(slots, d), rows.reshape(-1, d) / deviation, values.reshape(-1) / deviation)
+
+    def place(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
+        """Forget everything, and have leaves say that row' t = value with unit noise, one for each of their rows.
+
+        t is the parameter's deviation from the prior mean.
+        """
+        before = self.touched.count
+        slots = self.touched.touch(leaves)
+        self._make_room(before)
+        n = self.touched.count
+        self._triangle[:n] = np.eye(len(self._mean))
+        self._pull[:n], self._target[:n], self._surprise[:] = 0.0, 0.0, 0.0
+        self._stale[:n] = True
+        self._observe_rows(*self._fewer_rows(slots, rows, values))
 
     def _observe_rows(self, slots: Nodes, rows: Floats, values: Floats) -> None:
         kernels.observe_rows(

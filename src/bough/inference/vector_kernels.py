@@ -123,6 +123,61 @@ def observe_rows(
 
 
 @kernel
+def score_moments(
+    x: Floats,  # (d,) overwritten
+    slot: int,
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    factor: Floats,  # (n_classes, d, d) L'
+    triangle: Floats,  # (T, d, d) C
+    pull: Floats,  # (T, d, d) E'
+    target: Floats,  # (T, d) f
+    u: Floats,  # (d,) scratch
+) -> tuple[float, float]:
+    """The mean and the variance of x' theta at a slot, theta as a deviation from the prior mean.
+
+    Rootward: with u = F'x it is u'f + u'n at the node itself, and (x - E'u)' theta of the parent.
+    """
+    d = len(x)
+    mean, variance = 0.0, 0.0
+    while slot >= 0:
+        class_ = slot_class[slot]
+        for k in range(d):  # C' u = L' x, row by row
+            total = 0.0
+            for j in range(d):
+                total += factor[class_, k, j] * x[j]
+            for m in range(k):
+                total -= triangle[slot, m, k] * u[m]
+            u[k] = total / triangle[slot, k, k]
+            mean += u[k] * target[slot, k]
+            variance += u[k] * u[k]
+        for j in range(d):
+            for k in range(d):
+                x[j] -= pull[slot, j, k] * u[k]
+        slot = parent[slot]
+    return mean, variance
+
+
+@kernel
+def score_moments_of_all(
+    rows: Floats,  # (n, d) contexts, overwritten
+    slots: Nodes,  # (n,)
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    factor: Floats,  # (n_classes, d, d) L'
+    triangle: Floats,  # (T, d, d) C
+    pull: Floats,  # (T, d, d) E'
+    target: Floats,  # (T, d) f
+    means: Floats,  # (n,)
+    variances: Floats,  # (n,)
+) -> None:
+    """Overwrites means and variances with those of the score of each row, as a deviation from the prior's."""
+    u = np.empty(rows.shape[1])
+    for i in range(len(rows)):
+        means[i], variances[i] = score_moments(rows[i], slots[i], parent, slot_class, factor, triangle, pull, target, u)
+
+
+@kernel
 def refresh_root(slot: int, class_: int, factor: Floats, triangle: Floats, root: Floats) -> None:
     """Overwrites root[slot], solving C' F' = L' row by row."""
     d = factor.shape[1]

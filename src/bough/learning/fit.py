@@ -9,15 +9,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bough.arrays import Flags, Floats, Integers
-from bough.covariance import resolve_one
+from bough.learning.asked import Columns, Structure, Wishes, groups_of, paired
 from bough.learning.classes import NodeClasses
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty
 from bough.learning.report import Estimate, PriorFit, share_of_classes
 from bough.learning.scalar import ScalarEvidence
-from bough.learning.vector import Structure, VectorEvidence
-from bough.logs import summarise
-from bough.model import GaussianModel
+from bough.learning.sites import ScalarSiteEvidence, VectorSiteEvidence
+from bough.learning.vector import VectorEvidence
+from bough.model import GaussianModel, Model
+from bough.observations import Observations
 from bough.statistics import Statistics
 from bough.tree import Tree
 
@@ -46,8 +47,11 @@ def fit_prior(
     reward: str | None = None,
     context: Sequence[str] | None = None,
     weight: str | None = None,
+    trials: str | None = None,
+    exposure: str | None = None,
     intercept: bool = False,
     bad: Literal["error", "skip"] = "error",
+    model: type[Model] = GaussianModel,
 ) -> PriorFit:
     """Learn a prior from a log: maximise the exact evidence over the variances, with the mean by least squares.
 
@@ -63,6 +67,11 @@ def fit_prior(
 
     `penalty` is the width of a weak normal prior on each log-variance, around equal shares of the rewards' variance;
     None is plain maximum likelihood, in which variances may come out as zero.
+
+    `model` is the kind of model: with `BernoulliModel` or `PoissonModel` rewards are clicks or counts, `trials` or
+    `exposure` the column that says out of how many or how much, and the evidence that of expectation propagation. The
+    variances, and the penalty's centre, which shares out a variance of 1, are then those of log-odds or log-rates; with
+    contexts give `Observations`, or a frame in memory, since sums over contexts are not enough.
 
     >>> import bough, numpy
     >>> truth = bough.GaussianModel(bough.Tree.balanced(20, 2), 3.0, bough.by_depth([0.0, 4.0, 1.0]), 0.5)
@@ -80,36 +89,15 @@ def fit_prior(
     log evidence -2,648.9, converged
     >>> agent = bough.HierTS(fit.model, seed=0)
     """
-    trees, logs = _paired(tree, data, Columns(action, reward, context, weight, intercept, bad))
+    if not (isinstance(model, type) and issubclass(model, Model)):
+        raise ValueError(f"model is {model!r}; give the class, such as bough.BernoulliModel")
+    named = Columns(action, reward, context, weight, trials, exposure, intercept, bad)
+    trees, logs, rows = paired(tree, data, named, model)
     if structure not in _STRUCTURES:
         raise ValueError(f"structure is {structure!r}; give one of {', '.join(_STRUCTURES)}")
     classes = NodeClasses.of(by, trees)
-    return fit(trees, logs, classes, Wishes.checked(noise, mean, root, penalty, logs[0].dim, structure))
-
-
-class Wishes(NamedTuple):
-    """What to learn, and what is given instead."""
-
-    noise: float | None
-    mean: Any
-    """None where it is learned, else a number or a vector."""
-    root: Any
-    """"learn", None for the usual, or a covariance."""
-    width: float | None
-    """Of the penalty."""
-    structure: Structure = "full"
-    base: Floats | None = None
-    """(n_classes,) or (n_classes, d, d): a prior whose sizes are learned, and which keeps its proportions otherwise."""
-
-    @classmethod
-    def checked(cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure) -> Wishes:
-        checked_noise = None if isinstance(noise, str) and noise == "learn" else _positive("noise", noise)
-        learned_mean = isinstance(mean, str) and mean == "learn"
-        shape = () if dim is None else (dim,)
-        given = None if learned_mean else _numbers("mean", mean, shape)
-        if not (root is None or (isinstance(root, str) and root == "learn")):
-            root = resolve_one(root, "root", dim)
-        return cls(checked_noise, given, root, None if penalty is None else _positive("penalty", penalty), structure)
+    wishes = Wishes.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
+    return fit(trees, logs, classes, wishes, rows)
 
 
 class Learned(NamedTuple):
@@ -126,13 +114,7 @@ class Learned(NamedTuple):
     @classmethod
     def of(cls, forest: Forest, labels: Sequence[str], group: Integers, wishes: Wishes) -> Learned:
         """What has the most evidence; a `ValueError` where the rewards cannot tell."""
-        total = forest.reward_variance() if forest.n_rows else 0.0
-        size = float(forest.statistics.sum_yy.sum()) / max(forest.n_rows, 1.0)
-        if not total > _CONSTANT * size:
-            raise ValueError(
-                f"the {forest.n_rows:g} rewards do not vary, or so little that rounding hides it; there is no variance "
-                "to learn from them (take off what they have in common)"
-            )
+        total = _total_variance(forest, wishes.model)
         silent = np.flatnonzero((group >= 0) & (forest.nodes_of_class == 0))
         if wishes.width is None and len(silent):
             raise ValueError(
@@ -149,105 +131,59 @@ class Learned(NamedTuple):
         return cls(objective, parameters, covariance, noise, zero, converged)
 
 
-def fit(trees: Sequence[Tree], logs: Sequence[Statistics], classes: NodeClasses, wishes: Wishes) -> PriorFit:
+def fit(
+    trees: Sequence[Tree],
+    logs: Sequence[Statistics],
+    classes: NodeClasses,
+    wishes: Wishes,
+    rows: Sequence[Observations] | None = None,
+) -> PriorFit:
     """`fit_prior` of what has been checked already."""
-    forest = Forest.planted(trees, logs, classes)
-    learned = Learned.of(forest, classes.labels, _groups(trees, classes, wishes), wishes)
+    forest = Forest.planted(trees, logs, classes, rows)
+    learned = Learned.of(forest, classes.labels, groups_of(trees, classes, wishes), wishes)
     objective, covariance, noise = learned.objective, learned.covariance, learned.noise
     log_evidence, _ = objective.evidence(covariance, noise)
     mean, mean_error = objective.mean, objective.mean_error
     intervals = _intervals(learned)
     models = tuple(
-        GaussianModel(tree, mean, one, noise)
+        wishes.built(tree, mean, one, noise)
         for tree, one in zip(trees, classes.covariances(trees, covariance), strict=True)
     )
-    shares = share_of_classes(forest, covariance, noise)
+    counts = wishes.model.has_counts
+    shares = share_of_classes(forest, covariance, 0.0 if counts else noise)
     sizes = covariance if covariance.ndim == 1 else np.einsum("njj->n", covariance) / covariance.shape[1]
     estimates = {"mean": Estimate(mean, mean - 1.96 * mean_error, mean + 1.96 * mean_error, None, None)}
     for i, label in enumerate(classes.labels):
         estimates[label] = Estimate(float(sizes[i]), *intervals[i], shares[i], int(forest.nodes_of_class[i]))
-    estimates["noise"] = Estimate(noise, *intervals[-1], shares[-1], round(forest.n_rows))
+    if not counts:
+        estimates["noise"] = Estimate(noise, *intervals[-1], shares[-1], round(forest.n_rows))
     table: dict[str, Any] = dict(zip(classes.labels, covariance.tolist(), strict=True))
     if covariance.ndim > 1:
         table = dict(zip(classes.labels, covariance, strict=True))
-    return PriorFit(models, mean, table, noise, log_evidence, learned.converged, estimates)
-
-
-# -- what is asked ---------------------------------------------------------------------------------
-
-
-class Columns(NamedTuple):
-    """What `summarise` is told of a log."""
-
-    action: Any
-    reward: Any
-    context: Any
-    weight: Any
-    intercept: bool
-    bad: Any
-
-
-def _paired(tree: Any, data: Any, columns: Columns) -> tuple[list[Tree], list[Statistics]]:
-    """The trees and the statistics of their logs."""
-    several = isinstance(tree, (list, tuple))
-    if not several and isinstance(data, (list, tuple)):
-        raise ValueError("there is one tree and a list of logs; give a list of trees as well, or add the logs up")
-    trees = list(tree) if several else [tree]
-    logs = list(data) if several and isinstance(data, (list, tuple)) else [data]
-    if len(trees) != len(logs) or not trees:
-        raise ValueError(f"there are {len(trees)} trees and {len(logs)} logs; give one log a tree, in the same order")
-    for one in trees:
-        if not isinstance(one, Tree):
-            raise ValueError(
-                f"tree is a {type(one).__name__}; give a bough.Tree, or a list of them with a list of logs"
-            )
-    found = []
-    for one, log in zip(trees, logs, strict=True):
-        if not isinstance(log, Statistics):
-            if columns.action is None or columns.reward is None:
-                raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
-            *named, intercept, bad = columns
-            log = summarise(log, one, *named, intercept=intercept, bad=bad)
-        found.append(log)
-    if len({log.dim for log in found}) > 1:
-        raise ValueError("some logs have contexts of another length than the others; give all the same columns")
-    return trees, found
-
-
-def _positive(what: str, value: Any) -> float:
-    try:
-        number = float("nan") if isinstance(value, (str, bool)) else float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not 0.0 < number < math.inf:
-        extra = ', or "learn"' if what == "noise" else ", or None for plain maximum likelihood"
-        raise ValueError(f"{what} is {value!r}; give a positive number{extra}")
-    return number
-
-
-def _numbers(what: str, value: Any, shape: tuple[int, ...]) -> Any:
-    try:
-        given = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.full((0,), np.nan)
-    if given.shape != shape or not np.isfinite(given).all():
-        wanted = f"{shape[0]} numbers" if shape else "a number"
-        raise ValueError(f'{what} is {value!r}; give {wanted}, or "learn"')
-    return given if shape else float(given)
-
-
-def _groups(trees: Sequence[Tree], classes: NodeClasses, wishes: Wishes) -> Integers:
-    """(n_classes,) a number for each class that is learned, and -1 for a root's that is set."""
-    lone = classes.lone_roots
-    if wishes.root is not None and not isinstance(wishes.root, str) and not lone.any():
-        raise ValueError("root was given, but the root shares its class with other nodes; leave it out, or change by")
-    learned = np.ones(len(lone), dtype=np.bool_)
-    if not isinstance(wishes.root, str) and not (wishes.root is None and len(trees) > 1):
-        learned = ~lone
-    return np.where(learned, np.cumsum(learned) - 1, -1)
+    return PriorFit(models, mean, table, None if counts else noise, log_evidence, learned.converged, estimates)
 
 
 # -- how it is found -------------------------------------------------------------------------------
+
+
+def _total_variance(forest: Forest, model: type[Model]) -> float:
+    """What the learned variances and the noise are to share out a priori; a `ValueError` where nothing varies."""
+    sums, n = forest.statistics, forest.n_rows
+    if model.has_counts:
+        total, most = float(sums.sum_y.sum()), float(sums.exposure_or_count.sum())
+        if total == 0.0 or (model.rewards == "bernoulli" and total >= most):
+            raise ValueError(
+                f"the rewards sum to {total:g} in {most:g} trials or exposure: all are the same, and there is no "
+                "variance to learn from them"
+            )
+        return 1.0  # of log-odds or log-rates: a usual size
+    variance = forest.reward_variance() if n else 0.0
+    if not variance > _CONSTANT * float(sums.sum_yy.sum()) / max(n, 1.0):
+        raise ValueError(
+            f"the {n:g} rewards do not vary, or so little that rounding hides it; there is no variance to learn from "
+            "them (take off what they have in common)"
+        )
+    return variance
 
 
 def _objective(forest: Forest, group: Integers, wishes: Wishes, total: float) -> Objective:
@@ -259,11 +195,16 @@ def _objective(forest: Forest, group: Integers, wishes: Wishes, total: float) ->
         share = noise = total / components
     else:
         noise = wishes.noise
-        share = max(total - noise, 0.1 * total) / components
+        share = (total if wishes.model.has_counts else max(total - noise, 0.1 * total)) / components
     penalty = None
     if wishes.width is not None:
         penalty = Penalty(math.log(share / (dim or 1)), math.log(share), wishes.width)
     covariance = _first_guess(forest, group >= 0, wishes, share)
+    if wishes.model.has_counts:
+        start = (forest, covariance, group, wishes.mean, penalty)
+        if dim is None:
+            return ScalarSiteEvidence(*start, wishes.model)
+        return VectorSiteEvidence(*start, wishes.structure, wishes.model)
     if dim is None:
         return ScalarEvidence(forest, covariance, group, noise, noise_learned, wishes.mean, penalty)
     return VectorEvidence(forest, covariance, group, noise, noise_learned, wishes.mean, penalty, wishes.structure)

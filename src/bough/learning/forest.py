@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference.evidence_kernels import add_up
 from bough.inference.touched import Touched
+from bough.inputs import as_names, floats, vector
 from bough.learning.classes import NodeClasses
+from bough.observations import Observations
 from bough.statistics import Statistics
 from bough.tree import Tree
+
+
+class CountRows(NamedTuple):
+    """The rows of logs, where sums are not enough."""
+
+    place: Integers
+    """(n,) which of the statistics' actions each is of."""
+    rewards: Floats
+    contexts: Floats
+    exposure: Floats
 
 
 @dataclass(frozen=True)
@@ -24,9 +37,16 @@ class Forest:
     leaf: Nodes  # (T,) which row of the statistics, -1 inside
     statistics: Statistics  # of all trees, in one list: an action is there once for each tree that has it
     nodes_of_class: Integers  # (n_classes,)
+    rows: CountRows | None = None
 
     @classmethod
-    def planted(cls, trees: Sequence[Tree], logs: Sequence[Statistics], classes: NodeClasses) -> Forest:
+    def planted(
+        cls,
+        trees: Sequence[Tree],
+        logs: Sequence[Statistics],
+        classes: NodeClasses,
+        rows: Sequence[Observations] | None = None,
+    ) -> Forest:
         """The forest of these trees; a `KeyError` where a log has an action that its tree does not have."""
         parents, kinds, leaves = [], [], []
         n_slots, n_actions = 0, 0
@@ -47,6 +67,7 @@ class Forest:
             np.concatenate(leaves).astype(np.int32),
             _side_by_side(logs),
             np.bincount(class_, minlength=len(classes.labels)),
+            None if rows is None else _count_rows(trees, logs, rows),
         )
 
     @property
@@ -74,6 +95,20 @@ class Forest:
         return np.asarray(found, dtype=np.float64)
 
 
+def _count_rows(trees: Sequence[Tree], logs: Sequence[Statistics], rows: Sequence[Observations]) -> CountRows:
+    places, before = [], 0
+    for tree, statistics, one in zip(trees, logs, rows, strict=True):
+        mine = tree.action_nodes(statistics.actions)
+        order = np.argsort(mine)
+        places.append(before + order[np.searchsorted(mine[order], tree.action_nodes(as_names(one.action)))])
+        before += len(mine)
+    rewards = np.concatenate([vector(one.reward, "rewards") for one in rows])
+    seen = (one.trials if one.exposure is None else one.exposure for one in rows)
+    exposure = [np.broadcast_to(1.0 if e is None else e, len(one.reward)) for one, e in zip(rows, seen, strict=True)]
+    contexts = np.concatenate([floats(one.context, "context") for one in rows])
+    return CountRows(np.concatenate(places), rewards, contexts, np.concatenate(exposure).astype(np.float64))
+
+
 def _side_by_side(logs: Sequence[Statistics]) -> Statistics:
     if len(logs) == 1:
         return logs[0]
@@ -84,4 +119,5 @@ def _side_by_side(logs: Sequence[Statistics]) -> Statistics:
 
     count, sum_y, sum_yy = (np.concatenate([getattr(one, n) for one in logs]) for n in ("count", "sum_y", "sum_yy"))
     numbers = np.arange(len(count))  # the same name may come once a tree
-    return Statistics(numbers, count, sum_y, sum_yy, joined("sum_xy"), joined("sum_xx"))
+    exposure = np.concatenate([one.exposure_or_count for one in logs])
+    return Statistics(numbers, count, sum_y, sum_yy, joined("sum_xy"), joined("sum_xx"), exposure)

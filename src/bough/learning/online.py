@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from bough import inputs
-from bough.arrays import Integers
+from bough.arrays import Floats, Integers
+from bough.learning.asked import Wishes
 from bough.learning.classes import NodeClasses
-from bough.learning.fit import Learned, Wishes
+from bough.learning.fit import Learned
 from bough.learning.forest import Forest
-from bough.model import GaussianModel
+from bough.model import Model
 from bough.posterior import Posterior
 from bough.statistics import Statistics
 
@@ -29,11 +30,16 @@ class Refit:
     covariance of its own, those of one depth grow and shrink together.
     """
 
-    def __init__(self, model: GaussianModel, statistics: Statistics | None = None) -> None:
+    def __init__(self, model: Model, statistics: Statistics | None = None) -> None:
+        if model.has_counts and not model.is_scalar:
+            raise ValueError(
+                f"refit keeps sums, which say too little of a {type(model).__name__} with contexts; learn the prior "
+                "from a log with fit_prior instead"
+            )
         self._model = model
         self._statistics = statistics
-        self._rows: list[tuple[list[Any], np.ndarray[Any, Any], Any]] = []  # since the statistics were summed
-        self._count = 0.0 if statistics is None else statistics.n_rows
+        self._rows: list[tuple[list[Any], Floats, Any, Floats]] = []  # since the statistics were summed
+        self._count = 0.0 if statistics is None else observed(model, statistics)
         self._next = _FIRST
         self.lock = threading.RLock()
         self._skip_passed()
@@ -53,10 +59,11 @@ class Refit:
         """All that was observed; None where nothing was."""
         with self.lock:
             if self._rows:
-                names = [name for batch, _, _ in self._rows for name in batch]
-                rewards = np.concatenate([batch for _, batch, _ in self._rows])
-                contexts = None if self._model.is_scalar else np.concatenate([batch for _, _, batch in self._rows])
-                self._add(Statistics.from_rows(names, rewards, contexts))
+                names = [name for row in self._rows for name in row[0]]
+                rewards = np.concatenate([row[1] for row in self._rows])
+                contexts = None if self._model.is_scalar else np.concatenate([row[2] for row in self._rows])
+                exposure = np.concatenate([row[3] for row in self._rows]) if self._model.has_counts else None
+                self._add(Statistics.from_rows(names, rewards, contexts, exposure=exposure))
                 self._rows = []
             return self._statistics
 
@@ -71,22 +78,26 @@ class Refit:
                 "refit=True give them to the policy, by update or absorb, and not to its posterior"
             )
 
-    def observe(self, action: Any, reward: Any, context: Any) -> Posterior | None:
+    def observe(self, action: Any, reward: Any, context: Any, exposure: Any = None) -> Posterior | None:
         """Remember what the posterior has taken already; the refitted posterior where it is time for one."""
         if inputs.is_one(reward):
             names, rewards, contexts = [action], [reward], None if context is None else [context]
         else:
             names, rewards, contexts = list(inputs.as_names(action)), reward, context
         kept = None if contexts is None else np.array(contexts, dtype=np.float64)
-        self._rows.append((names, np.array(rewards, dtype=np.float64), kept))
-        self._count += len(names)
+        seen = np.broadcast_to(np.asarray(1.0 if exposure is None else exposure, dtype=np.float64), len(names)).copy()
+        self._rows.append((names, np.array(rewards, dtype=np.float64), kept, seen))
+        self._count += self._counted(seen)
         return self._refitted()
 
     def absorb(self, statistics: Statistics) -> Posterior | None:
         """The same for rows that come summed."""
         self._add(statistics)
-        self._count += statistics.n_rows
+        self._count += observed(self._model, statistics)
         return self._refitted()
+
+    def _counted(self, exposure: Floats) -> float:
+        return float(exposure.sum()) if self._model.rewards == "bernoulli" else float(len(exposure))
 
     def _refitted(self) -> Posterior | None:
         if self._count < self._next:
@@ -103,19 +114,25 @@ class Refit:
         return posterior
 
 
-def refitted(model: GaussianModel, statistics: Statistics) -> GaussianModel:
+def observed(model: Model, statistics: Statistics) -> float:
+    """How many observations a posterior says that these are: trials where rewards are clicks, rows otherwise."""
+    return float(statistics.exposure_or_count.sum()) if model.rewards == "bernoulli" else statistics.n_rows
+
+
+def refitted(model: Model, statistics: Statistics) -> Model:
     """The model with the sizes of its covariances, its noise and, if it is K-armed, its mean learned."""
     classes = NodeClasses.of_model(model.classes)
     group = _groups(model)
     mean = None if model.is_scalar else np.asarray(model.mean)
-    wishes = Wishes(None, mean, None, _WIDTH, "scaled", base=model.classes.table)
+    noise = 1.0 if model.has_counts else None
+    wishes = Wishes(noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table)
     forest = Forest.planted([model.tree], [statistics], classes)
     learned = Learned.of(forest, classes.labels, group, wishes)
     covariances = classes.covariances([model.tree], learned.covariance)[0]
-    return GaussianModel(model.tree, learned.objective.mean, covariances, learned.noise)
+    return wishes.built(model.tree, learned.objective.mean, covariances, learned.noise)
 
 
-def _groups(model: GaussianModel) -> Integers:
+def _groups(model: Model) -> Integers:
     """(n_classes,) the classes whose sizes are learned as one; -1 for those that stay."""
     table, of_node = model.classes.table, model.classes.of_node
     group = np.arange(len(table))

@@ -10,7 +10,7 @@ import numpy as np
 
 from bough.arrays import Floats
 from bough.learning.forest import Forest
-from bough.model import GaussianModel
+from bough.model import Model
 
 
 class Estimate(NamedTuple):
@@ -42,13 +42,14 @@ class PriorFit:
     GaussianModel(n_actions=4, height=2, dim=1, noise_variance=0.028...)
     """
 
-    models: tuple[GaussianModel, ...]
+    models: tuple[Model, ...]
     """The prior on each of the trees."""
     mean: Any
     """The prior mean."""
     covariances: dict[str, Any]
     """The variance or covariance of each class, by "depth 1", "height 0" or the class's own name."""
-    noise_variance: float
+    noise_variance: float | None
+    """None where rewards are counts."""
     log_evidence: float
     """The log density of the rewards under the fitted model, without the penalty."""
     converged: bool
@@ -57,7 +58,7 @@ class PriorFit:
     """All that was learned or set, with intervals: "mean", each class, "noise"."""
 
     @property
-    def model(self) -> GaussianModel:
+    def model(self) -> Model:
         """The learned model, ready for `HierTS`; of several trees, the first one's."""
         return self.models[0]
 
@@ -117,4 +118,4 @@ def share_of_classes(forest: Forest, covariance: Floats, noise: float) -> list[f
         assert xx is not None
         sizes = np.einsum("njk,jk->n", covariance, xx.sum(axis=0) / forest.n_rows)
     parts = np.append(forest.nodes_a_path() * sizes, noise)
-    return (parts / parts.sum()).tolist()  # type: ignore[no-any-return]
+    return (parts / max(parts.sum(), 1e-300)).tolist()  # type: ignore[no-any-return]

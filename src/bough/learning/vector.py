@@ -8,16 +8,15 @@ the posterior second moments of e, theta = theta_parent + L e, the gradient of t
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
 from bough.arrays import Floats, Integers
 from bough.inference import evidence_kernels as kernels
+from bough.learning.asked import Structure
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty
 
-Structure = Literal["full", "diagonal", "scaled"]
 _FIRST_STEPS = 5  # of expectation maximisation, before the gradient takes over
 
 

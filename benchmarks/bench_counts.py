@@ -1,0 +1,182 @@
+"""Clicks and counts: the speed of expectation propagation beside the Gaussian posterior's, and how close it comes.
+
+Accuracy is measured against posteriors that approximate nothing: belief propagation on a grid (d = 1), and long
+Polya-Gamma chains (contexts).
+"""
+
+import sys
+import time
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import bough
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from test_sites import SHAPES, both, errors, make_case  # the cases of the tests
+
+MILLION = bough.Tree.balanced(10, 6)
+VARIANCES = bough.by_depth([0.3, 0.4, 0.2, 0.2, 0.1, 0.1, 0.1])
+GAUSSIAN = bough.GaussianModel(MILLION, -3.0, VARIANCES, 0.05)
+CLICKS = bough.BernoulliModel(MILLION, -3.0, VARIANCES)
+
+
+def played(model, rounds: int) -> bough.HierTS:
+    """An agent after so many rounds of its own choice, with clicks drawn at random."""
+    agent, rng = bough.HierTS(model, seed=0), np.random.default_rng(1)
+    for _ in range(rounds):
+        agent.update(agent.decide(), float(rng.random() < 0.05))
+    return agent
+
+
+@pytest.fixture(scope="module")
+def agents() -> tuple[bough.HierTS, bough.HierTS]:
+    """The same log in both models."""
+    first = played(CLICKS, 1_000)
+    count = first.posterior.count[MILLION.leaves]
+    leaves = np.repeat(MILLION.leaves[count > 0], count[count > 0])
+    rewards = (np.random.default_rng(2).random(len(leaves)) < 0.05).astype(float)
+    agents = bough.HierTS(CLICKS, seed=0), bough.HierTS(GAUSSIAN, seed=0)
+    for agent in agents:
+        agent.update(leaves, rewards)
+    return agents
+
+
+def test_update(benchmark, table, agents):
+    action = int(MILLION.leaves[np.flatnonzero(agents[0].posterior.count[MILLION.leaves])[0]])
+    table.ratio(
+        benchmark,
+        "update of one click, 10^6 actions / of a Gaussian reward",
+        lambda: agents[0].update(action, 1.0),
+        lambda: agents[1].update(action, 1.0),
+        at_most=20,
+        rounds=30,
+        burst=20,
+    )
+
+
+def test_update_without_python(benchmark, table, agents):
+    leaf = MILLION.leaves[np.flatnonzero(agents[0].posterior.count[MILLION.leaves])[:1]]
+    one, engines = np.ones(1), [agent.posterior._engine for agent in agents]
+    table.ratio(
+        benchmark,
+        "  the same in the engine, without checks and names",
+        lambda: engines[0].observe(leaf, one, None, one),
+        lambda: engines[1].observe(leaf, one, None, None),
+        at_most=20,
+        rounds=30,
+        burst=50,
+    )
+
+
+def test_decide(benchmark, table, agents):
+    table.ratio(
+        benchmark,
+        "decide, 10^6 actions, 1,000 clicks / 1,000 Gaussian rewards",
+        agents[0].decide,
+        agents[1].decide,
+        at_most=1.2,
+        rounds=100,
+        burst=5,
+    )
+
+
+def test_settle(table):
+    rng = np.random.default_rng(3)
+    leaves = rng.choice(MILLION.leaves, 100_000, replace=False)
+    posterior = bough.Posterior(CLICKS)
+    start = time.perf_counter()
+    posterior.update(leaves, (rng.random(100_000) < 0.05).astype(float))
+    table.note("a batch of 10^5 clicks of as many actions, settled", f"{time.perf_counter() - start:.2f} s")
+
+
+def test_accuracy(table):
+    found = [
+        errors(*both(*make_case(kind, SHAPES[seed % len(SHAPES)], 12, seed)))
+        for kind in ("bernoulli", "poisson")
+        for seed in range(1_000)
+    ]
+    mean, spread = (np.concatenate([one[i] for one in found]) for i in (0, 1))
+    evidence = np.array([one[2] for one in found])
+    for what, values, median, worst in (
+        ("means, in standard deviations", mean, 0.02, 0.15),
+        ("standard deviations", spread, 0.02, 0.10),
+        ("log evidence", evidence, 0.05, 0.05),
+    ):
+        table.amount(f"2,000 random trees, error of {what}: median", float(np.median(values)), median, "")
+        table.amount("  the same: 99.9%", float(np.quantile(values, 0.999)), worst, "")
+        table.amount("  the same: worst", float(values.max()), worst, "")
+
+
+def test_one_by_one(table):
+    """What a policy has that never settles, against the settled posterior of the same clicks."""
+    model = bough.problems.clicks()
+    parameters, rng = model.draw(7), np.random.default_rng(8)
+    agent = bough.HierTS(model, seed=9)
+    for _ in range(5_000):
+        action = agent.decide()
+        agent.update(action, int(rng.random() < expit(parameters[action])))
+    before, spread = agent.posterior.mean.copy(), np.sqrt(agent.posterior.covariance)
+    agent.posterior.settle()
+    off = np.abs(agent.posterior.mean - before) / np.sqrt(agent.posterior.covariance)
+    narrow = np.abs(spread / np.sqrt(agent.posterior.covariance) - 1.0)
+    table.note("5,000 rounds never settled, means: median, worst", f"{np.median(off):.3f}, {off.max():.3f}")
+    table.note("  the same, standard deviations", f"{np.median(narrow):.3f}, {narrow.max():.3f}")
+
+
+def test_coverage_in_the_closed_loop(table):
+    """How often 95% intervals hold the truth after HierTS has chosen what it learned from."""
+    tree, runs, rounds = bough.Tree.balanced(2, 2), 20_000, 10
+    model = bough.BernoulliModel(tree, -1.0, bough.by_depth([0.5, 0.5, 1.0]))
+    rng, width = np.random.default_rng(10), NormalDist().inv_cdf(0.975)
+    inside, above = np.zeros(3), np.zeros(3)
+    for _ in range(runs):
+        truth, agent = model.draw(rng), bough.HierTS(model, seed=rng)
+        for _ in range(rounds):
+            place = agent.choose(None)
+            agent.learn(place, float(rng.random() < expit(truth[tree.leaves[place]])), None)
+        z = (truth - agent.posterior.mean) / np.sqrt(agent.posterior.covariance)
+        watched = z[[0, 1, int(tree.leaves[agent.posterior.count[tree.leaves].argmax()])]]
+        inside += np.abs(watched) < width
+        above += watched > 0.0
+    for i, what in enumerate(("the root", "an inner node", "the action tried most")):
+        share = f"{inside[i] / runs:.2%}, {above[i] / runs:.2%}"
+        table.note(f"95% intervals of {what} that hold the truth; truth above the mean", share)
+
+
+@pytest.mark.parametrize("per_action", [5, 50])
+def test_contexts(table, per_action):
+    """Sites made once and Laplace's approximation, against long chains."""
+    rng = np.random.default_rng(11)
+    tree = bough.Tree.balanced(5, 2)
+    model = bough.BernoulliModel(tree, [-2.0, 0.0, 0.0], bough.by_depth([0.3, 0.5, 0.3]))
+    n = per_action * tree.n_actions
+    actions = np.repeat(tree.leaves, per_action)
+    contexts = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
+    score = np.einsum("nd,nd->n", model.draw(rng)[actions], contexts)
+    log = bough.Observations(actions, (rng.random(n) < expit(score)).astype(float), contexts)
+    chains = bough.gibbs(model, log, draws=10_000, chains=2, seed=12)
+    exact = np.sqrt(np.einsum("vdd->vd", chains.covariance))
+    one_pass, laplace, propagated = (bough.Posterior(model) for _ in range(3))
+    one_pass.update(log.action, log.reward, log.context)
+    laplace.settle(log)
+    propagated.settle(log, method="propagation")
+    for what, posterior in (("one pass", one_pass), ("Laplace", laplace), ("propagation", propagated)):
+        off = np.abs(posterior.mean - chains.mean) / exact
+        narrow = np.abs(np.sqrt(np.einsum("vdd->vd", posterior.covariance)) / exact - 1.0)
+        table.note(
+            f"contexts, {per_action} clicks an action, {what}: means, deviations",
+            f"{np.median(off):.3f} ({off.max():.2f}), {np.median(narrow):.3f} ({narrow.max():.2f})",
+        )
+
+
+def test_gibbs(table):
+    model, rng = bough.problems.clicks(), np.random.default_rng(13)
+    log = bough.Observations(model.tree.leaves, rng.binomial(20, 0.05, 1_000), trials=20)
+    bough.gibbs(model, log, draws=10, chains=1, seed=0, warmup=0)
+    start = time.perf_counter()
+    bough.gibbs(model, log, draws=500, chains=1, seed=0, warmup=0)
+    table.note("Gibbs sweeps a second, 1,000 actions of 20 trials", f"{500 / (time.perf_counter() - start):.0f}")

@@ -1,0 +1,205 @@
+"""Choosing: what a policy is, and how one chooses from scores of all actions."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
+
+import numpy as np
+
+from bough import inputs, observations
+from bough.arrays import Flags, Floats, Integers, Nodes
+from bough.model import Model
+
+NOTHING = np.empty(0, dtype=np.int32)
+
+
+class Propensity(NamedTuple):
+    """How likely each of some actions is to be chosen; made by `propensity`."""
+
+    probability: Floats
+    standard_error: Floats
+    is_upper_bound: Flags
+    """True where the action was never chosen and `probability` is only known not to be exceeded."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything that decides and learns: what `HierTS` and the others are, and what your own may be.
+
+    >>> import bough
+    >>> class Stubborn:
+    ...     def decide(self, context=None, *, k=None, among=None):
+    ...         return "coffee"
+    ...     def update(self, action, reward, context=None):
+    ...         pass
+    >>> isinstance(Stubborn(), bough.Policy)
+    True
+    """
+
+    def decide(self, context: Any = None, *, k: int | None = None, among: Any = None) -> Any:
+        """An action's name; a list of k names, best first, where k is given."""
+        ...
+
+    def update(self, action: Any, reward: Any, context: Any = None) -> None:
+        """Learn from the reward of an action."""
+        ...
+
+
+class Chooser(ABC):
+    """A policy that gives every action a score and chooses the highest; subclasses say how they score and learn."""
+
+    _rng: np.random.Generator
+
+    @property
+    @abstractmethod
+    def _model(self) -> Model:
+        """The model that the policy reasons with; its tree has the actions."""
+
+    def choose(self, context: Floats | None) -> int:
+        """`decide`, of a context that has been checked: the place of the action in `tree.actions`."""
+        leaf = self._choose(context, 1, None, NOTHING)[0]
+        return int(np.searchsorted(self._model.tree.leaves, leaf))
+
+    @overload
+    def decide(
+        self, context: Any = None, *, k: None = None, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+    ) -> Hashable: ...
+
+    @overload
+    def decide(
+        self, context: Any = None, *, k: int, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+    ) -> list[Hashable]: ...
+
+    def decide(
+        self,
+        context: Any = None,
+        *,
+        k: int | None = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] = (),
+    ) -> Hashable | list[Hashable]:
+        """The action to take: its name, or with `k` the names of the k best, best first.
+
+        `among` restricts the choice to the given actions, and `exclude` leaves some out. Ties are broken at random.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
+        >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"]), agent.decide(exclude=["black"])
+        ('espresso', ['black', 'green'], 'black', 'espresso')
+        """
+        tree = self._model.tree
+        if context is not None or not self._model.is_scalar:
+            context = observations.checked_context(self._model, context)
+        candidates, excluded = self._checked_choices(among, exclude)
+        if k is None:
+            return tree.node_names.name(int(self._choose(context, 1, candidates, excluded)[0]))
+        n_choices = tree.n_actions - len(excluded) if candidates is None else len(candidates)
+        chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
+        return [tree.node_names.name(int(leaf)) for leaf in chosen]
+
+    def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
+        """The candidates (None: all actions), and the actions that are left out of all."""
+        tree = self._model.tree
+        excluded = NOTHING
+        if exclude is not None and (not hasattr(exclude, "__len__") or len(exclude)):
+            excluded = np.unique(tree.action_nodes(listed(exclude, "exclude")))
+        if among is None:
+            if len(excluded) and len(excluded) == tree.n_actions:
+                raise ValueError(f"exclude leaves out all {tree.n_actions} actions; leave at least one")
+            return None, excluded
+        names = listed(among, "among")
+        if not names:
+            raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
+        candidates = np.setdiff1d(tree.action_nodes(names), excluded)
+        if not len(candidates):
+            raise ValueError("exclude leaves out every action that among has; leave at least one")
+        return candidates, excluded[:0]
+
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
+        """The k best leaves, best first, of the candidates, or of all but the excluded."""
+        leaves, scores = self._model.tree.leaves, self._scores(context)
+        if candidates is not None:
+            leaves, scores = candidates, scores[np.searchsorted(leaves, candidates)]
+        elif len(excluded):
+            scores = scores.copy()
+            scores[np.searchsorted(leaves, excluded)] = -np.inf
+        return leaves[largest(scores, k, self._rng)]
+
+    def decide_many(self, contexts: Any) -> list[Hashable]:
+        """One decision for each row of an (n, d) array of contexts, or, in a K-armed model, n of them.
+
+        Each is made from a posterior sample of its own.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> bough.HierTS(bough.GaussianModel(tree), seed=0).decide_many(4)
+        ['espresso', 'black', 'black', 'green']
+        """
+        rows: Iterable[Any]
+        if self._model.is_scalar:
+            if isinstance(contexts, bool) or not isinstance(contexts, (int, np.integer)) or contexts < 0:
+                raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
+            rows = itertools.repeat(None, int(contexts))
+        else:
+            rows = observations.checked_contexts(self._model, contexts)
+        tree = self._model.tree
+        return [tree.node_names.name(int(self._choose(row, 1, None, NOTHING)[0])) for row in rows]
+
+    def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
+        """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
+
+        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence. The
+        decisions use up the policy's own random numbers, so the next ones differ from those without this call.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> agent = bough.HierTS(bough.GaussianModel(tree, covariance=bough.by_depth([0.0, 0.0, 1.0])), seed=0)
+        >>> agent.propensity(["green", "black"], samples=10_000).probability.round(2)
+        array([0.32, 0.34])
+        """
+        nodes = self._model.tree.action_nodes(listed(actions, "actions"))
+        samples = inputs.whole_number("samples", samples, least=1)
+        if context is not None or not self._model.is_scalar:
+            context = observations.checked_context(self._model, context)
+        chosen = np.array([self._choose(context, 1, None, NOTHING)[0] for _ in range(samples)])
+        found, times = np.unique(chosen, return_counts=True)
+        place = np.minimum(np.searchsorted(found, nodes), len(found) - 1)
+        share = np.where(found[place] == nodes, times[place], 0) / samples
+        never = share == 0.0
+        error = np.sqrt(share * (1.0 - share) / samples)
+        return Propensity(np.where(never, 1.0 - 0.05 ** (1.0 / samples), share), error, never)
+
+    @abstractmethod
+    def _scores(self, context: Floats | None) -> Floats:
+        """(K,) how good each action looks this time."""
+
+
+def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
+    """Where the k largest scores are, largest first; ties in random order."""
+    if k == 1:
+        best = np.flatnonzero(scores == scores[scores.argmax()])
+        return best if len(best) == 1 else best[[int(rng.random() * len(best))]]
+    threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above = np.flatnonzero(scores > threshold)
+    level = np.flatnonzero(scores == threshold)
+    if len(above) + len(level) > k:
+        level = rng.choice(level, k - len(above), replace=False)
+    chosen = rng.permutation(np.concatenate([above, level]))
+    return chosen[np.argsort(-scores[chosen], kind="stable")]
+
+
+def listed(names: Any, what: str) -> list[Any]:
+    if isinstance(names, str) or not hasattr(names, "__len__") or getattr(names, "ndim", 1) == 0:
+        raise ValueError(f"{what} is {names!r}; give a list of action names")
+    return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
+
+
+def _checked_k(k: int, n_choices: int) -> int:
+    k = inputs.whole_number("k", k, least=1)
+    if k > n_choices:
+        raise ValueError(f"k is {k}; give at most {n_choices}, the number of actions to choose from")
+    return k

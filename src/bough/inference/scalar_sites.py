@@ -1,0 +1,75 @@
+"""The posterior of a K-armed model whose rewards are counts: expectation propagation at the leaves.
+
+The tree is the Gaussian one of scalar.py. A leaf's counts, a total y in an exposure e, say L(theta) of its parameter:
+sigmoid^y (1 - sigmoid)^(e - y) for clicks, exp(y theta - e exp(theta)) for Poisson counts. In its place stands a site,
+a Gaussian factor of precision M and information eta, which is all that the tree sees of a likelihood. It is chosen in
+the leaf's *cavity*, the exact marginal of theta given what all other leaves say, so that cavity times site has the mean
+and the variance of cavity times L. Other leaves' sites move that cavity later; `settle` goes on until none moves.
+docs/clicks.md has the formulas.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bough.arrays import Floats, Nodes
+from bough.inference import scalar_kernels as kernels
+from bough.inference.scalar import ScalarEngine
+from bough.model import Model
+from bough.statistics import Statistics
+
+FAMILIES = {"gaussian": kernels.GAUSSIAN, "bernoulli": kernels.BERNOULLI, "poisson": kernels.POISSON}
+_MOST_SWEEPS = 1_000
+
+
+class ScalarSites(ScalarEngine):
+    """The engine of scalar.py, with sites at its leaves."""
+
+    _n_columns = 9
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._family = FAMILIES[model.rewards]
+
+    def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None, exposure: Any = None) -> None:
+        """Add counts of leaves: one refreshes its path, and a batch ends settled."""
+        counts = exposure if self._family == kernels.BERNOULLI else np.ones(len(exposure))
+        self._add(leaves, rewards, exposure, counts, settle=len(leaves) > 1)
+
+    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+        """Add the counts that were summed for distinct leaves."""
+        exposure = statistics.exposure_or_count
+        counts = exposure if self._family == kernels.BERNOULLI else statistics.count
+        self._add(leaves, statistics.sum_y, exposure, counts, settle=True)
+
+    def _add(self, leaves: Nodes, totals: Floats, exposure: Floats, counts: Floats, *, settle: bool) -> None:
+        slots = self._touch(leaves)
+        kernels.observe_counts(slots, totals, exposure, counts, self._state)
+        self._sweep(slots)
+        if settle:
+            self.settle()
+
+    def settle(self) -> None:
+        """Make sites again until no cavity moves."""
+        slots = self._leaf_slots
+        for _ in range(_MOST_SWEEPS):
+            if not self._sweep(slots):
+                return
+
+    @property
+    def _leaf_slots(self) -> Nodes:
+        return np.flatnonzero(self._used[:, kernels.COUNT] > 0.0).astype(np.int32)
+
+    def _sweep(self, slots: Nodes) -> int:
+        touched = self.touched
+        return kernels.sweep(
+            slots, self._family, self._mean, touched.parent, touched.class_, self._variance, self._state, self._law
+        )
+
+    def log_evidence(self) -> float:
+        """Expectation propagation's log probability of the counts, without what does not depend on parameters."""
+        tree = (self.touched.parent, self.touched.class_, self._variance, self._used)
+        surplus = kernels.site_surplus(self._leaf_slots, self._family, self._mean, *tree)
+        return float(surplus + kernels.log_mass(*tree[1:]))

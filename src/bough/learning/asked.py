@@ -1,0 +1,165 @@
+"""What a fit is asked for: the log as it is given, and what to learn from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bough import inputs
+from bough.arrays import Floats, Integers
+from bough.covariance import resolve_one
+from bough.learning.classes import NodeClasses
+from bough.logs import summarise
+from bough.model import GaussianModel, Model
+from bough.observations import Observations
+from bough.statistics import Statistics
+from bough.tree import Tree
+
+Structure = Literal["full", "diagonal", "scaled"]
+
+
+class Columns(NamedTuple):
+    """What a log's columns are called, and what to do with rows that cannot be used."""
+
+    action: Any
+    reward: Any
+    context: Any
+    weight: Any
+    trials: Any
+    exposure: Any
+    intercept: bool
+    bad: Any
+
+
+def paired(
+    tree: Any, data: Any, columns: Columns, model: type[Model]
+) -> tuple[list[Tree], list[Statistics], list[Observations] | None]:
+    """The trees, the statistics of their logs and, where sums are not enough, the logs' rows."""
+    several = isinstance(tree, (list, tuple))
+    if not several and isinstance(data, (list, tuple)):
+        raise ValueError("there is one tree and a list of logs; give a list of trees as well, or add the logs up")
+    trees = list(tree) if several else [tree]
+    logs = list(data) if several and isinstance(data, (list, tuple)) else [data]
+    if len(trees) != len(logs) or not trees:
+        raise ValueError(f"there are {len(trees)} trees and {len(logs)} logs; give one log a tree, in the same order")
+    for one in trees:
+        if not isinstance(one, Tree):
+            raise ValueError(
+                f"tree is a {type(one).__name__}; give a bough.Tree, or a list of them with a list of logs"
+            )
+    read = [_read(log, one, columns, model) for one, log in zip(trees, logs, strict=True)]
+    rows = [one for one in read if isinstance(one, Observations)]
+    sums = [_summed(one, model) if isinstance(one, Observations) else one for one in read]
+    if len({one.dim for one in sums}) > 1:
+        raise ValueError("some logs have contexts of another length than the others; give all the same columns")
+    needs_rows = model.has_counts and sums[0].dim is not None
+    if needs_rows and len(rows) < len(read):
+        raise ValueError(
+            f"sums cannot tell which rewards came in which contexts, and a {model.__name__} needs that; give "
+            "bough.Observations, or a frame with the names of its columns"
+        )
+    for one in sums:
+        if not needs_rows:
+            model.check_sums(one)
+    return trees, sums, rows if needs_rows else None
+
+
+def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statistics | Observations:
+    if isinstance(log, (Statistics, Observations)):
+        return log
+    if columns.action is None or columns.reward is None:
+        raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
+    action, reward, context, weight, trials, exposure, intercept, bad = columns
+    if model.has_counts and context is not None:
+        if weight is not None or intercept or isinstance(log, str):
+            raise ValueError(
+                f"the rows of a {model.__name__} with contexts are kept one by one: give a frame in memory, with an "
+                "intercept as a column of its own, and no weight"
+            )
+        return Observations.from_frame(log, action, reward, context, trials, exposure)
+    return summarise(
+        log, tree, action, reward, context, weight, trials=trials, exposure=exposure, intercept=intercept, bad=bad
+    )
+
+
+def _summed(rows: Observations, model: type[Model]) -> Statistics:
+    """The sums of rows, which are checked."""
+    exposure = model.checked_exposure(inputs.vector(rows.reward, "rewards"), rows.trials, rows.exposure)
+    return Statistics.from_rows(rows.action, rows.reward, rows.context, exposure=exposure)
+
+
+class Wishes(NamedTuple):
+    """What to learn, and what is given instead."""
+
+    noise: float | None
+    """None where it is learned; 1 where rewards are counts, which have none."""
+    mean: Any
+    """None where it is learned, else a number or a vector."""
+    root: Any
+    """"learn", None for the usual, or a covariance."""
+    width: float | None
+    """Of the penalty."""
+    structure: Structure = "full"
+    model: type[Model] = GaussianModel
+    base: Floats | None = None
+    """(n_classes,) or (n_classes, d, d): a prior whose sizes are learned, and which keeps its proportions otherwise."""
+
+    def built(self, tree: Tree, mean: Any, covariance: Any, noise: float) -> Model:
+        """A model of the kind that is asked for."""
+        if self.model is GaussianModel:
+            return GaussianModel(tree, mean, covariance, noise)
+        return self.model(tree, mean, covariance)
+
+    @classmethod
+    def checked(
+        cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure, model: Any
+    ) -> Wishes:
+        learned_noise = isinstance(noise, str) and noise == "learn"
+        if model.has_counts and not learned_noise:
+            raise ValueError(f"noise is {noise!r}, but the rewards of a {model.__name__} have none; leave it out")
+        checked_noise = (
+            None if learned_noise and not model.has_counts else _positive("noise", 1.0 if model.has_counts else noise)
+        )
+        learned_mean = isinstance(mean, str) and mean == "learn"
+        shape = () if dim is None else (dim,)
+        given = None if learned_mean else _numbers("mean", mean, shape)
+        if not (root is None or (isinstance(root, str) and root == "learn")):
+            root = resolve_one(root, "root", dim)
+        width = None if penalty is None else _positive("penalty", penalty)
+        return cls(checked_noise, given, root, width, structure, model)
+
+
+def groups_of(trees: Sequence[Tree], classes: NodeClasses, wishes: Wishes) -> Integers:
+    """(n_classes,) a number for each class that is learned, and -1 for a root's that is set."""
+    lone = classes.lone_roots
+    if wishes.root is not None and not isinstance(wishes.root, str) and not lone.any():
+        raise ValueError("root was given, but the root shares its class with other nodes; leave it out, or change by")
+    learned = np.ones(len(lone), dtype=np.bool_)
+    if not isinstance(wishes.root, str) and not (wishes.root is None and len(trees) > 1):
+        learned = ~lone
+    return np.where(learned, np.cumsum(learned) - 1, -1)
+
+
+def _positive(what: str, value: Any) -> float:
+    try:
+        number = float("nan") if isinstance(value, (str, bool)) else float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not 0.0 < number < math.inf:
+        extra = ', or "learn"' if what == "noise" else ", or None for plain maximum likelihood"
+        raise ValueError(f"{what} is {value!r}; give a positive number{extra}")
+    return number
+
+
+def _numbers(what: str, value: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        given = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.full((0,), np.nan)
+    if given.shape != shape or not np.isfinite(given).all():
+        wanted = f"{shape[0]} numbers" if shape else "a number"
+        raise ValueError(f'{what} is {value!r}; give {wanted}, or "learn"')
+    return given if shape else float(given)

@@ -1,0 +1,162 @@
+"""The evidence of counts, by expectation propagation.
+
+At its fixed point the approximate log evidence does not change, to first order, with the sites. So its gradient by the
+variances is that of a Gaussian model which observes the sites themselves, and the two classes here are those of
+scalar.py and vector.py with the sites settled before each evaluation. docs/clicks.md derives it. The prior mean is
+settled along with them, as the weighted least-squares fit to what the sites say.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bough.arrays import Floats, Integers
+from bough.inference import evidence_kernels, scalar_kernels
+from bough.inference.scalar_sites import FAMILIES
+from bough.learning.asked import Structure
+from bough.learning.forest import Forest
+from bough.learning.objective import Penalty
+from bough.learning.scalar import ScalarEvidence
+from bough.learning.vector import VectorEvidence
+from bough.model import Model
+from bough.statistics import Statistics
+
+_MOST_SWEEPS = 500
+_STILL = 1e-9  # how far, in standard deviations, a cavity or the mean may move once settled
+
+
+class ScalarSiteEvidence(ScalarEvidence):
+    """The log evidence of counts in d = 1; parameters are log-variances by group."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        variance: Floats,
+        group: Integers,
+        mean: float | None,
+        penalty: Penalty | None,
+        model: type[Model],
+    ) -> None:
+        super().__init__(forest, variance, group, 1.0, False, mean, penalty)
+        self._family = FAMILIES[model.rewards]
+        sums, leaves = forest.statistics, np.flatnonzero(forest.leaf >= 0)
+        exposure = sums.exposure_or_count
+        self._leaves = leaves.astype(np.int32)
+        self._rootward = np.arange(len(forest.parent), dtype=np.int32)[::-1].copy()
+        self._roots = np.flatnonzero(forest.parent < 0)
+        self._state = np.zeros((len(forest.parent), 9))
+        self._law = np.zeros((len(forest.parent), 3))
+        of_leaf = forest.leaf[leaves]
+        self._state[leaves, scalar_kernels.TOTAL] = sums.sum_y[of_leaf]
+        self._state[leaves, scalar_kernels.EXPOSURE] = exposure[of_leaf]
+        self._state[:, scalar_kernels.WIDTH] = -1.0
+        rate = (sums.sum_y.sum() + 0.5) / (exposure.sum() + 1.0)
+        if mean is None:
+            self.mean = math.log(rate / (1.0 - rate)) if self._family == scalar_kernels.BERNOULLI else math.log(rate)
+
+    def evidence(self, variance: Floats, noise: float) -> tuple[float, Floats]:  # noqa: ARG002
+        """The log evidence, with its gradient by all log-variances and a zero for the noise; settles `mean`."""
+        forest, state = self.forest, self._state
+        tree = (forest.parent, forest.class_, np.ascontiguousarray(variance), state)
+        self._collect(variance)
+        for _ in range(_MOST_SWEEPS):
+            moved = scalar_kernels.sweep(self._leaves, self._family, self.mean, *tree, self._law)
+            told = state[self._roots]
+            m, eta = told[:, scalar_kernels.M_TOLD].sum(), told[:, scalar_kernels.ETA_TOLD].sum()
+            step = float(eta / m) if self._given_mean is None else 0.0
+            if not moved and abs(step) * math.sqrt(m) <= _STILL:
+                break
+            if step:
+                self.mean += step
+                state[self._leaves, scalar_kernels.ETA] -= state[self._leaves, scalar_kernels.M] * step
+                self._collect(variance)
+        self.mean_error = 1.0 / math.sqrt(float(m)) if self._given_mean is None else 0.0
+        nothing, scratch = np.zeros(len(state)), self._scratch
+        gradient = np.empty(len(variance) + 1)
+        evidence_kernels.spread(
+            forest.parent, forest.class_, nothing, nothing, tree[2], 1.0, 0.0, state[:, scalar_kernels.M].copy(),
+            state[:, scalar_kernels.ETA].copy(), scratch[2], scratch[3], gradient,
+        )  # fmt: skip
+        value = scalar_kernels.site_surplus(self._leaves, self._family, self.mean, *tree)
+        return float(value + scalar_kernels.log_mass(*tree[1:])), gradient
+
+    def _collect(self, variance: Floats) -> None:
+        """Have every node collect anew what its leaves say."""
+        state, forest = self._state, self.forest
+        inner = forest.leaf < 0
+        state[inner, scalar_kernels.M], state[inner, scalar_kernels.ETA] = 0.0, 0.0
+        state[:, scalar_kernels.M_TOLD], state[:, scalar_kernels.ETA_TOLD] = 0.0, 0.0
+        scalar_kernels.refresh(self._rootward, forest.parent, forest.class_, variance, state, self._law)
+
+
+class VectorSiteEvidence(VectorEvidence):
+    """The log evidence of counts in contexts: every row has a site of its own, all made again at once."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        covariance: Floats,
+        group: Integers,
+        mean: Floats | None,
+        penalty: Penalty | None,
+        structure: Structure,
+        model: type[Model],
+    ) -> None:
+        assert forest.rows is not None
+        self._family = FAMILIES[model.rewards]
+        order = np.argsort(forest.rows.place, kind="stable")
+        self._place = forest.rows.place[order]
+        self._first = np.flatnonzero(np.append(True, self._place[1:] != self._place[:-1]))
+        self._totals, self._exposure = forest.rows.rewards[order], forest.rows.exposure[order]
+        self._x = forest.rows.contexts[order] / np.sqrt(forest.mean_squares())
+        slot = np.empty(len(forest.statistics.actions), dtype=np.int64)
+        slot[forest.leaf[forest.leaf >= 0]] = np.flatnonzero(forest.leaf >= 0)
+        self._slot = slot[self._place]
+        n = len(self._place)
+        self._precision, self._information, self._probability = np.zeros(n), np.zeros(n), np.zeros(n)
+        self._zeros = np.zeros(n)  # sites are about the scores themselves
+        super().__init__(forest, covariance, group, 1.0, False, mean, penalty, structure)
+
+    def _passes(self, factor: Floats, noise: float) -> tuple[float, Floats, float]:
+        """The settled log evidence, and the excess of the second moments by class."""
+        tau, nu = self._precision, self._information
+        fresh = np.empty_like(tau), np.empty_like(nu)
+        for sweep in range(_MOST_SWEEPS):
+            mass, excess = self._mass(factor, noise)
+            m, c = self._means[self._slot], self._covariances[self._slot]
+            mean, variance = np.einsum("nd,nd->n", self._x, m), np.einsum("nd,nde,ne->n", self._x, c, self._x)
+            left = 1.0 - variance * tau  # above zero but for rounding
+            left = np.maximum(left, 1e-10)
+            offset, width = (mean - variance * nu) / left, variance / left
+            scalar_kernels.sites_of_all(
+                self._family, self._totals, self._exposure, self._zeros, offset, width, *fresh, self._probability
+            )
+            moved = np.abs(fresh[1] - nu - (fresh[0] - tau) * mean) * np.sqrt(variance)
+            narrowed = np.abs(fresh[0] - tau) * variance
+            if max(moved.max(), narrowed.max()) <= _STILL:
+                break
+            size = 1.0 if sweep < 10 else 0.5  # all at once may overshoot
+            tau += size * (fresh[0] - tau)
+            nu += size * (fresh[1] - nu)
+        gain = 1.0 / (1.0 + width * tau)
+        of_site = gain * (nu * offset - 0.5 * tau * offset**2 + 0.5 * width * nu**2) - 0.5 * np.log1p(width * tau)
+        return float(mass + (self._probability - of_site).sum()), excess, 0.0
+
+    def _mass(self, factor: Floats, noise: float) -> tuple[float, Floats]:
+        """The log of the prior's integral over all sites, and the excess, with one pass up and one down."""
+        x, tau, nu = self._x, self._precision, self._information
+        xx = np.add.reduceat(tau[:, None, None] * x[:, :, None] * x[:, None, :], self._first)
+        xy = np.add.reduceat(nu[:, None] * x, self._first)
+        count = np.ones(len(xx))
+        sums = Statistics(np.arange(len(xx)), count, count, count, xy, xx)
+        rows, values, _ = sums.as_rows(np.zeros(x.shape[1]))
+        q, r = np.linalg.qr(rows)
+        self._rows[self._place[self._first]] = np.concatenate(
+            [r, np.einsum("nij,ni->nj", q, values)[:, :, None]], axis=2
+        )
+        self._residual = 0.0
+        value, excess, _ = super()._passes(factor, noise)
+        constant = 0.5 * self.forest.n_rows * math.log(2.0 * math.pi * noise)
+        return value + constant + 0.5 * float(np.square(values).sum()), excess

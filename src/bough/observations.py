@@ -1,0 +1,174 @@
+"""Observations: actions, rewards and contexts as a user gives them, one by one or many at once, checked for a model."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from bough import inputs
+from bough.arrays import Floats, Nodes
+from bough.covariance import LARGEST
+from bough.model import GaussianModel, Model
+from bough.tree import Tree
+
+
+class Rows(NamedTuple):
+    """Observations of a model, checked: all of one length."""
+
+    leaves: Nodes
+    rewards: Floats
+    contexts: Floats | None
+    """(n, d), in a contextual model."""
+    exposure: Floats | None
+    """The trials of each reward, or its exposure; None where rewards are Gaussian."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Observations:
+    """A log that is kept row by row, for what cannot be learned from sums: rewards that are not Gaussian, in contexts.
+
+    `action` and `reward` are columns of the same length, `context` is (n, d), and `trials` or `exposure`, as in
+    `Posterior.update`, a number for each row or one for all.
+
+    >>> import bough
+    >>> bough.Observations(["left", "right"], [1, 0], context=[[1.0, 0.5], [1.0, -0.5]])
+    Observations(n_rows=2, dim=2)
+    """
+
+    action: Any
+    reward: Any
+    context: Any = None
+    trials: Any = None
+    exposure: Any = None
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        action: str,
+        reward: str,
+        context: Sequence[str] | None = None,
+        trials: str | None = None,
+        exposure: str | None = None,
+    ) -> Observations:
+        """The rows of a pandas, polars or pyarrow frame, by the names of its columns.
+
+        >>> import bough, polars
+        >>> log = polars.DataFrame({"ad": ["a", "b"], "clicks": [3, 0], "views": [40, 25]})
+        >>> bough.Observations.from_frame(log, action="ad", reward="clicks", trials="views")
+        Observations(n_rows=2)
+        """
+        try:
+            table: Any = nw.from_native(frame)
+            table = table.collect() if isinstance(table, nw.LazyFrame) else table
+        except TypeError:
+            raise ValueError(f"frame is a {type(frame).__name__}; give a pandas, polars or pyarrow frame") from None
+        features = None if context is None else list(context)
+        for name in (action, reward, *(features or []), trials, exposure):
+            if name is not None and name not in table.columns:
+                raise ValueError(f"the frame has no column {name!r}; it has {', '.join(map(str, table.columns))}")
+
+        def column(name: str | None) -> Any:
+            return None if name is None else table[name].to_numpy()
+
+        contexts = None if features is None else table.select(*features).to_numpy()
+        return cls(table[action].to_list(), column(reward), contexts, column(trials), column(exposure))
+
+    def __repr__(self) -> str:
+        dim = "" if self.context is None else f", dim={np.shape(self.context)[-1]}"
+        return f"Observations(n_rows={np.size(self.reward)}{dim})"
+
+    def rows(self, model: Model) -> Rows:
+        """The same, checked for a model."""
+        return checked_rows(model, self.action, self.reward, self.context, self.trials, self.exposure)
+
+
+def rows_of(data: Any, model: Model) -> Rows:
+    """A log as checked rows: `Observations`, or a tuple of actions, rewards and, in a contextual model, contexts."""
+    if isinstance(data, tuple) and len(data) in (2, 3):
+        data = Observations(*data)
+    if not isinstance(data, Observations) or inputs.is_one(data.reward):
+        raise ValueError(
+            f"the log is {reprlib.repr(data)}; give bough.Observations of its columns, or a tuple (actions, rewards) "
+            "or (actions, rewards, contexts)"
+        )
+    return data.rows(model)
+
+
+def checked_rows(model: Model, action: Any, reward: Any, context: Any, trials: Any, exposure: Any) -> Rows:
+    """One observation, or many, as arrays; a `ValueError` or `KeyError` that says what is wrong with them."""
+    if inputs.is_one(reward):
+        leaves = np.array([_one_action(model.tree, action)], dtype=np.int32)
+        rewards = np.array([inputs.number(reward)])
+        contexts = None if context is None else checked_context(model, context)[None]
+    else:
+        rewards = inputs.vector(reward, "rewards")
+        leaves = model.tree.action_nodes(inputs.as_names(action))
+        if len(leaves) != len(rewards):
+            raise ValueError(f"action has length {len(leaves)} and reward {len(rewards)}; give one for each")
+        contexts = None if context is None else checked_contexts(model, context, len(rewards))
+    check_context_presence(model, context)
+    check_size(model, rewards, contexts)
+    return Rows(leaves, rewards, contexts, model.checked_exposure(rewards, trials, exposure))
+
+
+def checked_context(model: Model, context: Any) -> Floats:
+    """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
+    check_context_presence(model, context)
+    given = inputs.floats(context, "context")
+    if given.shape != (model.dim,):
+        raise ValueError(f"the context has shape {given.shape}; give a vector of length {model.dim}")
+    if not (np.abs(given) < LARGEST).all():
+        raise ValueError(f"the context is {context!r}; it must be finite and below {LARGEST:g}")
+    return given
+
+
+def checked_contexts(model: Model, contexts: Any, n: int | None = None) -> Floats:
+    """Contexts as an (n, d) array, or a `ValueError` that says what is wrong with them."""
+    check_context_presence(model, contexts)
+    given = inputs.floats(contexts, "context")
+    if given.shape != (len(given) if n is None and given.ndim else n, model.dim):
+        wanted = f"({'n' if n is None else n}, {model.dim}), a row for each"
+        raise ValueError(f"the contexts have shape {given.shape}; give {wanted}")
+    finite = np.isfinite(given).all(axis=1)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite")
+    return np.ascontiguousarray(given)
+
+
+def check_size(model: Model, rewards: Floats, contexts: Floats | None) -> None:
+    """Refuse what is finite but overflows once it is squared in units of the noise."""
+    deviation = math.sqrt(model.noise_variance) if isinstance(model, GaussianModel) else 1.0
+    for what, values in (("reward", rewards), ("context", contexts)):
+        largest = float(np.abs(values).max()) if values is not None and values.size else 0.0
+        if largest >= LARGEST * min(deviation, 1.0):
+            raise ValueError(f"a {what} of size {largest:g} is too large to compute with; is its unit right?")
+
+
+def check_context_presence(model: Model, context: Any) -> None:
+    """Refuse a context where none is taken, and none where one is."""
+    if model.is_scalar and context is not None:
+        raise ValueError(
+            f"a context was given ({np.shape(context)}) to a model without contexts; leave it out, "
+            "or give the model a mean vector"
+        )
+    if not model.is_scalar and context is None:
+        raise ValueError(f"no context was given; this model takes contexts of length {model.dim}")
+
+
+def _one_action(tree: Tree, action: Any) -> int:
+    try:
+        return tree.action_node(action)
+    except KeyError:
+        if hasattr(action, "__len__") and not isinstance(action, (str, bytes)):
+            raise ValueError(
+                f"there is one reward for {len(action)} actions, {action!r}; give one reward an action"
+            ) from None
+        raise

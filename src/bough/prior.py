@@ -1,0 +1,175 @@
+"""TreePrior: a Gaussian prior on the parameters of all nodes of a tree; what every model has in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from bough import seeds
+from bough.arrays import Floats, Nodes
+from bough.covariance import LARGEST, ClassCovariances, factors, resolve
+from bough.tree import Tree
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreePrior:
+    """The root's parameter is drawn around `mean`, every other node's around its parent's, each with its covariance."""
+
+    tree: Tree
+    mean: Any = 0.0
+    covariance: Any = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tree, Tree):
+            raise ValueError(f"tree is a {type(self.tree).__name__}; give a bough.Tree")
+        object.__setattr__(self, "mean", _checked_mean(self.mean))
+        classes = resolve(self.covariance, self.tree, self.dim, self.is_scalar)
+        object.__setattr__(self, "_classes", classes)
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether parameters are numbers, so that no context is taken."""
+        return isinstance(self.mean, float)
+
+    @property
+    def dim(self) -> int:
+        """The length of a parameter; 1 in a K-armed bandit.
+
+        >>> import bough
+        >>> bough.GaussianModel(bough.Tree.balanced(2, 2), mean=[0.0, 1.0, 2.0]).dim
+        3
+        """
+        return 1 if self.is_scalar else len(self.mean)
+
+    @property
+    def classes(self) -> ClassCovariances:
+        """The nodes' covariances by class, as the engine reads them."""
+        return self._classes  # type: ignore[attr-defined,no-any-return]
+
+    @cached_property
+    def class_factors(self) -> Floats:
+        """For each class, L with L L' = Sigma: (n_classes,) or (n_classes, d, d)."""
+        return factors(self.classes.table)
+
+    @cached_property
+    def marginal_covariance(self) -> Floats:
+        """(V,) or (V, d, d): each node's covariance before any observation.
+
+        >>> import bough
+        >>> bough.GaussianModel(bough.Tree.balanced(2, 1)).marginal_covariance
+        array([1., 2., 2.])
+        """
+        path_of_node, below_root = self._path_sums
+        marginal = (self._root_covariance + below_root)[path_of_node]
+        marginal.setflags(write=False)
+        return marginal
+
+    @property
+    def _root_covariance(self) -> Floats:
+        return self.classes.table[self.classes.of_node[0]]  # type: ignore[no-any-return]
+
+    @cached_property
+    def _path_sums(self) -> tuple[Nodes, Floats]:
+        """Which path each node ends, and the sum of the covariances on it without the root's.
+
+        Paths with the same classes count as one, so there are few where covariances go by depth or height,
+        however many nodes. The root's covariance is left out, not taken off later, to lose no precision.
+        """
+        tree, classes = self.tree, self.classes
+        path_of_node = np.zeros(tree.n_nodes, dtype=np.int32)
+        sums = [np.zeros_like(classes.table[:1])]
+        first_above, n_paths = 0, 1
+        starts = tree.level_start.tolist()
+        for start, end in pairwise(starts[1:]):
+            above = path_of_node[tree.parent[start:end]].astype(np.int64)
+            key = above * len(classes.table) + classes.of_node[start:end]
+            distinct, inverse = np.unique(key, return_inverse=True)
+            above, class_here = np.divmod(distinct, len(classes.table))
+            sums.append(sums[-1][above - first_above] + classes.table[class_here])
+            path_of_node[start:end] = n_paths + inverse
+            first_above, n_paths = n_paths, n_paths + len(distinct)
+        return path_of_node, np.concatenate(sums)
+
+    def independent(self) -> Self:
+        """The model of independent actions, as TS has it, with every action's marginal prior kept.
+
+        The root is known exactly and each action carries its whole marginal covariance.
+
+        >>> import bough
+        >>> bough.GaussianModel(bough.Tree.balanced(2, 2)).independent().marginal_covariance
+        array([0., 3., 3., 3., 3.])
+        """
+        return self._star(keep_root=False)
+
+    def flat(self) -> Self:
+        """The model of actions below one root, as FlatTS has it, with every action's marginal prior kept.
+
+        The root stays as it is and each action carries the rest of its marginal covariance.
+
+        >>> import bough
+        >>> bough.GaussianModel(bough.Tree.balanced(2, 2)).flat().marginal_covariance
+        array([1., 3., 3., 3., 3.])
+        """
+        return self._star(keep_root=True)
+
+    def _star(self, keep_root: bool) -> Self:
+        tree = self.tree
+        if tree.height == 0:  # one action and nothing above it
+            return self
+        path_of_node, below_root = self._path_sums
+        paths, path_of_leaf = np.unique(path_of_node[tree.leaves], return_inverse=True)
+        root, leaves = self._root_covariance, below_root[paths]
+        if not keep_root:
+            root, leaves = np.zeros_like(root), root + leaves
+        table = np.concatenate([root[None], leaves])
+        of_node = np.concatenate([[0], 1 + path_of_leaf]).astype(np.int32)
+        classes = ClassCovariances("node", of_node, table)
+        return replace(self, tree=tree.star(), covariance=classes)
+
+    # -- draws ---------------------------------------------------------------------------------
+
+    def draw(self, rng: Any = None) -> Floats:
+        """True parameters drawn from the prior, in node order: (V,) or (V, d).
+
+        `rng` is anything that `numpy.random.default_rng` takes.
+
+        >>> import bough
+        >>> bough.GaussianModel(bough.Tree.balanced(2, 1)).draw(0).round(2)
+        array([ 0.13, -0.01,  0.77])
+        """
+        tree, of_node = self.tree, self.classes.of_node
+        shape = (tree.n_nodes,) if self.is_scalar else (tree.n_nodes, self.dim)
+        parameters = seeds.generator(rng).standard_normal(shape)
+        starts = tree.level_start.tolist()
+        for start, end in pairwise(starts):
+            step = self._prior_step(of_node[start:end], parameters[start:end])
+            parameters[start:end] = step + (parameters[tree.parent[start:end]] if start else self.mean)
+        return parameters
+
+    def _prior_step(self, classes: Nodes, normals: Floats) -> Floats:
+        """What nodes of these classes add to their parents, from standard normals."""
+        if self.is_scalar:
+            return np.asarray(self.class_factors[classes] * normals)
+        if (classes == classes[0]).all():
+            return np.asarray(normals @ self.class_factors[classes[0]].T)
+        return np.asarray(np.einsum("nij,nj->ni", self.class_factors[classes], normals))
+
+
+def _checked_mean(mean: Any) -> float | Floats:
+    try:
+        given = np.asarray(float("x") if isinstance(mean, str) else mean, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"mean is {mean!r}; give a number, or a vector for a contextual model") from None
+    if given.ndim > 1 or given.size == 0:
+        raise ValueError(f"mean has shape {given.shape}; give a number, or a vector for a contextual model")
+    if not (np.abs(given) < LARGEST).all():
+        raise ValueError(f"mean is {mean!r}; it must be finite and below {LARGEST:g}")
+    if given.ndim == 0:
+        return float(given)
+    vector = given.copy()
+    vector.setflags(write=False)
+    return vector
