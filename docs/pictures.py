@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bough
-from bough.experiments import catalogue, classes
+from bough.experiments import catalogue, classes, clicks
 from bough.experiments.figures import draw
 from bough.experiments.runner import Settings, run_experiment
 from bough.experiments.sweeps import EXPERIMENTS
@@ -36,7 +36,7 @@ def draw_regret() -> None:
 
 def draw_experiments() -> None:
     """The figures of the paper and of real data, as `bough reproduce` draws them; finished cells are not run again."""
-    experiments = dict(EXPERIMENTS, catalogue=catalogue.experiment())
+    experiments = dict(EXPERIMENTS, clicks=clicks.experiment(), catalogue=catalogue.experiment())
     features = Path("cifar100.npz")
     if features.exists():
         experiments["classes"] = classes.experiment(features)

@@ -66,6 +66,25 @@ def test_a_leaf_with_a_standard_deviation_ten_percent_off_is_caught():
     assert worst < FALSE_ALARM
 
 
+def test_hierts_with_clicks_is_calibrated_as_far_as_this_can_tell():
+    """Expectation propagation is an approximation: docs/clicks.md has what more runs show."""
+    model = bough.BernoulliModel(TREE, -1.0, bough.by_node(VARIANCES))
+    generator = np.random.default_rng(7)
+    found: dict[str, list[int]] = {"root": [], "inner": [], "leaf": [], "step": []}
+    for _ in range(4_000):
+        truth, agent = model.draw(generator), bough.HierTS(model, seed=generator)
+        for _ in range(ROUNDS):
+            place = agent.choose(None)
+            agent.learn(place, float(generator.random() < 1.0 / (1.0 + np.exp(-truth[TREE.leaves[place]]))), None)
+        draws = agent.posterior.sample(generator, size=DRAWS)
+        for name, node in (("root", 0), ("inner", ABOVE), ("leaf", WATCHED)):
+            found[name].append((draws[:, node] < truth[node]).sum())
+        step = np.abs(draws[:, WATCHED] - draws[:, ABOVE])
+        found["step"].append((step < np.abs(truth[WATCHED] - truth[ABOVE])).sum())
+    for name, rank in found.items():
+        assert p_value(np.array(rank)) > FALSE_ALARM, name
+
+
 @pytest.mark.parametrize("dim", [2])
 def test_the_contextual_posterior_is_calibrated(dim):
     tree = bough.Tree.balanced(branching=2, height=2)

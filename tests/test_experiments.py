@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from bough.experiments import claims, runner
+from bough.experiments import claims, clicks, runner
 from bough.experiments.figures import draw
 from bough.experiments.report import markdown, write_report
 from bough.experiments.runner import CellResult, Outcome, Settings, run_experiment
@@ -72,6 +72,28 @@ def test_growth_with_height_is_judged_by_the_data():
     assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 2))).verdict == "held"
     assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 6))).verdict == "held partly"
     assert claims.grows_exponentially(heights("increasing", lambda h: none(h) * 0.98**h)).verdict == "did not hold"
+
+
+def test_clicks_are_judged_by_the_data():
+    def judged(hier):
+        finals = {"HierTS": hier, "BetaTS": 100.0, "TS": 120.0, "FlatTS": 110.0}
+        return claims.judge({"clicks": [made_up(clicks.ClicksCell(), finals)]})[0]
+
+    assert judged(50.0).verdict == "held"
+    assert judged(105.0).verdict == "did not hold"
+    assert "BetaTS - HierTS = 5" in judged(50.0).measured
+
+
+def test_the_experiment_with_clicks_runs_and_reports(tmp_path):
+    experiment = clicks.experiment()
+    assert experiment.usual(experiment.cells[0]) == (20_000, 50)
+    results = run_experiment(experiment, TINY, tmp_path)
+    assert set(results[0].mean) == {"HierTS", "FlatTS", "TS", "BetaTS", "BayesUCB"}
+    assert 0.0 < results[0].best < 1.0
+    draw(experiment, results)
+    text = markdown({"clicks": Outcome(experiment, TINY, results)}, {})
+    assert "| 1,000 actions, 5% clicks | 1000 |" in text
+    assert "Regret is in clicks." in text
 
 
 def test_too_little_data_decides_nothing():
