@@ -14,6 +14,7 @@ from scipy.stats import chisquare, norm
 
 import bough
 from bough import GibbsDraws, gibbs
+from bough.inference.grid import GridPosterior
 from bough.inference.polya_gamma import gamma_parts, polya_gamma
 from bough.model import BernoulliModel, GaussianModel, PoissonModel
 from bough.observations import Observations
@@ -136,6 +137,17 @@ def test_a_root_and_two_actions_have_the_posterior_of_a_grid():
     np.testing.assert_allclose(covariance, found.parameters.reshape(-1, 3).var(axis=0, ddof=1))
     rewards = [moment(of_left=expit) / total, moment(of_right=expit) / total]
     np.testing.assert_allclose(found.mean_reward(), rewards, atol=0.02)
+
+
+def test_a_deeper_tree_has_the_posterior_of_belief_propagation():
+    # 14 moments within 4.5 standard errors: false-alarm rate below 1e-3.
+    model = BernoulliModel(DEEP, mean=-1.0, covariance=bough.by_depth([0.5, 1.0, 0.5]))
+    grid, counts = GridPosterior(model), Observations([3, 4, 5], [2, 0, 9], trials=[3, 12, 20])
+    grid.update(counts.action, counts.reward, trials=counts.trials)
+    found = gibbs(model, counts, draws=4_000, seed=10)
+    assert (standard_errors(found, found.parameters, grid.mean) < 4.5).all()
+    assert (standard_errors(found, (found.parameters - grid.mean) ** 2, grid.covariance) < 4.5).all()
+    np.testing.assert_allclose(found.mean_reward(), grid.mean_reward, atol=0.01)
 
 
 def test_one_action_in_contexts_has_the_posterior_of_a_grid():

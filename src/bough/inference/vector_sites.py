@@ -18,6 +18,7 @@ import numpy as np
 
 from bough.arrays import Floats, Nodes
 from bough.inference import scalar_kernels, vector_kernels
+from bough.inference.row_sites import LEAST, MOST_SWEEPS, RowSites
 from bough.inference.scalar_sites import FAMILIES
 from bough.inference.touched import check_shape
 from bough.inference.vector import VectorEngine
@@ -27,7 +28,6 @@ from bough.statistics import Statistics
 
 _MOST_STEPS = 200
 _STILL = 1e-9  # the largest change of a score at the mode, relative to 1 + its size
-_LEAST = 1e-12  # the smallest precision of a row in a Newton step: it has to say where it is
 
 
 class _Log(NamedTuple):
@@ -93,7 +93,9 @@ class VectorSites(VectorEngine):
         log = _Log(rows.leaves, rows.rewards, rows.contexts, rows.exposure, rows.contexts @ self._mean)
         precision, information, log_probability = self._mode(log)
         if propagate:
-            log_probability = self._propagate(log, precision, information)
+            sites = RowSites(self._family, log.rewards, log.exposure, log.means)
+            sites.precision, sites.information = precision, information
+            log_probability = self._propagate(log, sites)
         self._log_probability[0] = log_probability
         self._count[:] = 0.0
         np.add.at(self._count, self.touched.slots(log.leaves), self._counted(log.exposure))
@@ -114,7 +116,7 @@ class VectorSites(VectorEngine):
         slope, curve = np.empty(n), np.empty(n)
         for _ in range(_MOST_STEPS):
             scalar_kernels.slopes_of_all(self._family, log.rewards, log.exposure, scores, slope, curve)
-            precision = np.maximum(-curve, _LEAST)
+            precision = np.maximum(-curve, LEAST)
             information = slope + precision * (scores - means)
             self._place_sites(log, precision, information)
             step = self._scores(log) - scores
@@ -126,33 +128,18 @@ class VectorSites(VectorEngine):
         likelihood = scalar_kernels.log_likelihood_of_all(self._family, log.rewards, log.exposure, scores)
         return precision, information, likelihood - 0.5 * float(held @ (scores - means)) - self._log_determinant()
 
-    def _propagate(self, log: _Log, precision: Floats, information: Floats) -> float:
-        """Expectation propagation over the rows, all sites made again at once; the log evidence."""
-        means, n = log.means, len(log.means)
-        centre, spread, probability = np.empty(n), np.empty(n), np.empty(n)
-        fresh = np.empty(n), np.empty(n)
+    def _propagate(self, log: _Log, sites: RowSites) -> float:
+        """Expectation propagation over the rows; the log evidence."""
+        mean, variance = np.empty(len(log.rewards)), np.empty(len(log.rewards))
         slots = self.touched.slots(log.leaves)
         tree = (self.touched.parent, self.touched.class_, self._factor, self._triangle, self._pull, self._target)
-        for sweep in range(_MOST_STEPS):
-            vector_kernels.score_moments_of_all(log.contexts.copy(), slots, *tree, centre, spread)
-            left = np.maximum(1.0 - spread * precision, 1e-10)  # above zero but for rounding
-            offset, width = (centre - spread * information) / left, spread / left
-            scalar_kernels.sites_of_all(
-                self._family, log.rewards, log.exposure, means, offset, width, *fresh, probability
-            )
-            np.maximum(fresh[0], _LEAST, out=fresh[0])
-            moved = np.abs(fresh[1] - information - (fresh[0] - precision) * centre) * np.sqrt(spread)
-            if max(moved.max(), (np.abs(fresh[0] - precision) * spread).max()) <= _STILL:
+        for sweep in range(MOST_SWEEPS):
+            vector_kernels.score_moments_of_all(log.contexts.copy(), slots, *tree, mean, variance)
+            if not sites.remake(mean, variance, sweep):
                 break
-            size = 1.0 if sweep < 10 else 0.5  # all at once may overshoot
-            precision += size * (fresh[0] - precision)
-            information += size * (fresh[1] - information)
-            self._place_sites(log, precision, information)
-        gain = 1.0 / (1.0 + width * precision)
-        of_site = gain * (information * offset - 0.5 * precision * offset**2 + 0.5 * width * information**2)
-        of_site -= 0.5 * np.log1p(width * precision)
-        mass = 0.5 * float((information**2 / precision).sum() - self._surprise[0]) - self._log_determinant()
-        return mass + float((probability - of_site).sum())
+            self._place_sites(log, sites.precision, sites.information)
+        explained = float((sites.information**2 / sites.precision).sum())
+        return 0.5 * (explained - float(self._surprise[0])) - self._log_determinant() + sites.surplus
 
     def _scores(self, log: _Log) -> Floats:
         """The posterior mean of each row's score."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from bough.arrays import Floats, Integers
 from bough.inference import evidence_kernels, scalar_kernels
+from bough.inference.row_sites import MOST_SWEEPS, STILL, RowSites
 from bough.inference.scalar_sites import FAMILIES
 from bough.learning.asked import Structure
 from bough.learning.forest import Forest
@@ -22,9 +23,6 @@ from bough.learning.scalar import ScalarEvidence
 from bough.learning.vector import VectorEvidence
 from bough.model import Model
 from bough.statistics import Statistics
-
-_MOST_SWEEPS = 500
-_STILL = 1e-9  # how far, in standard deviations, a cavity or the mean may move once settled
 
 
 class ScalarSiteEvidence(ScalarEvidence):
@@ -61,12 +59,12 @@ class ScalarSiteEvidence(ScalarEvidence):
         forest, state = self.forest, self._state
         tree = (forest.parent, forest.class_, np.ascontiguousarray(variance), state)
         self._collect(variance)
-        for _ in range(_MOST_SWEEPS):
+        for _ in range(MOST_SWEEPS):
             moved = scalar_kernels.sweep(self._leaves, self._family, self.mean, *tree, self._law)
             told = state[self._roots]
             m, eta = told[:, scalar_kernels.M_TOLD].sum(), told[:, scalar_kernels.ETA_TOLD].sum()
             step = float(eta / m) if self._given_mean is None else 0.0
-            if not moved and abs(step) * math.sqrt(m) <= _STILL:
+            if not moved and abs(step) * math.sqrt(m) <= STILL:
                 break
             if step:
                 self.mean += step
@@ -105,48 +103,31 @@ class VectorSiteEvidence(VectorEvidence):
         model: type[Model],
     ) -> None:
         assert forest.rows is not None
-        self._family = FAMILIES[model.rewards]
         order = np.argsort(forest.rows.place, kind="stable")
         self._place = forest.rows.place[order]
         self._first = np.flatnonzero(np.append(True, self._place[1:] != self._place[:-1]))
-        self._totals, self._exposure = forest.rows.rewards[order], forest.rows.exposure[order]
         self._x = forest.rows.contexts[order] / np.sqrt(forest.mean_squares())
         slot = np.empty(len(forest.statistics.actions), dtype=np.int64)
         slot[forest.leaf[forest.leaf >= 0]] = np.flatnonzero(forest.leaf >= 0)
         self._slot = slot[self._place]
-        n = len(self._place)
-        self._precision, self._information, self._probability = np.zeros(n), np.zeros(n), np.zeros(n)
-        self._zeros = np.zeros(n)  # sites are about the scores themselves
+        totals, exposure = forest.rows.rewards[order], forest.rows.exposure[order]
+        self._sites = RowSites(FAMILIES[model.rewards], totals, exposure, np.zeros(len(totals)))
         super().__init__(forest, covariance, group, 1.0, False, mean, penalty, structure)
 
     def _passes(self, factor: Floats, noise: float) -> tuple[float, Floats, float]:
         """The settled log evidence, and the excess of the second moments by class."""
-        tau, nu = self._precision, self._information
-        fresh = np.empty_like(tau), np.empty_like(nu)
-        for sweep in range(_MOST_SWEEPS):
+        x, sites = self._x, self._sites
+        for sweep in range(MOST_SWEEPS):
             mass, excess = self._mass(factor, noise)
-            m, c = self._means[self._slot], self._covariances[self._slot]
-            mean, variance = np.einsum("nd,nd->n", self._x, m), np.einsum("nd,nde,ne->n", self._x, c, self._x)
-            left = 1.0 - variance * tau  # above zero but for rounding
-            left = np.maximum(left, 1e-10)
-            offset, width = (mean - variance * nu) / left, variance / left
-            scalar_kernels.sites_of_all(
-                self._family, self._totals, self._exposure, self._zeros, offset, width, *fresh, self._probability
-            )
-            moved = np.abs(fresh[1] - nu - (fresh[0] - tau) * mean) * np.sqrt(variance)
-            narrowed = np.abs(fresh[0] - tau) * variance
-            if max(moved.max(), narrowed.max()) <= _STILL:
+            mean = np.einsum("nd,nd->n", x, self._means[self._slot])
+            variance = np.einsum("nd,nde,ne->n", x, self._covariances[self._slot], x)
+            if not sites.remake(mean, variance, sweep):
                 break
-            size = 1.0 if sweep < 10 else 0.5  # all at once may overshoot
-            tau += size * (fresh[0] - tau)
-            nu += size * (fresh[1] - nu)
-        gain = 1.0 / (1.0 + width * tau)
-        of_site = gain * (nu * offset - 0.5 * tau * offset**2 + 0.5 * width * nu**2) - 0.5 * np.log1p(width * tau)
-        return float(mass + (self._probability - of_site).sum()), excess, 0.0
+        return mass + sites.surplus, excess, 0.0
 
     def _mass(self, factor: Floats, noise: float) -> tuple[float, Floats]:
         """The log of the prior's integral over all sites, and the excess, with one pass up and one down."""
-        x, tau, nu = self._x, self._precision, self._information
+        x, tau, nu = self._x, self._sites.precision, self._sites.information
         xx = np.add.reduceat(tau[:, None, None] * x[:, :, None] * x[:, None, :], self._first)
         xy = np.add.reduceat(nu[:, None] * x, self._first)
         count = np.ones(len(xx))
