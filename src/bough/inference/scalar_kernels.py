@@ -21,6 +21,7 @@ GAUSSIAN, BERNOULLI, POISSON = range(3)
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * math.log(2.0 * math.pi) + 0.5 * _NODES**2
 _STILL = 1e-9  # a cavity that moves by less than this, in its own standard deviations, leaves its site as it is
+_ROUNDING = 1e-12  # of a cavity's mean: it comes from differences of messages
 _FAINT = 1e-7  # what counts add to a cavity, relative to its precision, below which the site is a Taylor expansion
 
 
@@ -212,7 +213,7 @@ def _mode(family: int, total: float, exposure: float, mean: float, v: float) -> 
             step = 0.5 * (low + high) - score
         score += step
         before = abs(step)
-        if before * math.sqrt(-curve) < 1e-3:  # the quadrature is centred there, no more
+        if before * math.sqrt(-curve) < 1e-6:  # so that the quadrature is a smooth function of its arguments
             break
     return score
 
@@ -318,11 +319,17 @@ def refresh_site(
     law: Floats,  # (T, 3)
     offset: float,  # of the cavity
     v: float,
+    size: float,  # of the step to the new site: 1 is all of it
 ) -> None:
     """Overwrites a leaf's site, and refreshes the path to the root."""
-    state[slot, M], state[slot, ETA], _ = site(family, state[slot, TOTAL], state[slot, EXPOSURE], mean, offset, v)
+    m, eta, _ = site(family, state[slot, TOTAL], state[slot, EXPOSURE], mean, offset, v)
+    m_off, eta_off = m - state[slot, M], eta - state[slot, ETA]
+    state[slot, M] += size * m_off
+    state[slot, ETA] += size * eta_off
     state[slot, CAVITY] = offset
     state[slot, WIDTH] = v
+    if size < 1.0 and (abs(m_off) * v > _STILL or abs(eta_off - m_off * offset) * math.sqrt(v) > _STILL):
+        state[slot, WIDTH] = -1.0  # not there yet, even if the cavity stays
     while slot >= 0:
         refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
         slot = parent[slot]
@@ -354,6 +361,7 @@ def sweep(
     variance: Floats,  # (n_classes,)
     state: Floats,  # (T, 9)
     law: Floats,  # (T, 3)
+    size: float,  # of the steps to the new sites
 ) -> int:
     """Makes the sites of leaves again whose cavities have moved, one after the other; returns how many."""
     moved = 0
@@ -361,9 +369,10 @@ def sweep(
         slot = slots[i]
         offset, v = cavity(slot, parent, slot_class, variance, state)
         width = state[slot, WIDTH]
-        if abs(offset - state[slot, CAVITY]) <= _STILL * math.sqrt(v) and abs(v - width) <= _STILL * v:
+        still = _STILL * math.sqrt(v) + _ROUNDING * abs(offset)
+        if abs(offset - state[slot, CAVITY]) <= still and abs(v - width) <= _STILL * v:
             continue
-        refresh_site(slot, family, mean, parent, slot_class, variance, state, law, offset, v)
+        refresh_site(slot, family, mean, parent, slot_class, variance, state, law, offset, v, size)
         moved += 1
     return moved
 

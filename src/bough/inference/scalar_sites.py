@@ -21,7 +21,8 @@ from bough.model import Model
 from bough.statistics import Statistics
 
 FAMILIES = {"gaussian": kernels.GAUSSIAN, "bernoulli": kernels.BERNOULLI, "poisson": kernels.POISSON}
-_MOST_SWEEPS = 1_000
+BOLD = 20  # sweeps of full steps; where sites of extreme counts go back and forth, later ones go half way
+_MOST_SWEEPS = 200
 
 
 class ScalarSites(ScalarEngine):
@@ -54,18 +55,26 @@ class ScalarSites(ScalarEngine):
     def settle(self) -> None:
         """Make sites again until no cavity moves."""
         slots = self._leaf_slots
-        for _ in range(_MOST_SWEEPS):
-            if not self._sweep(slots):
+        for sweep in range(_MOST_SWEEPS):
+            if not self._sweep(slots, 1.0 if sweep < BOLD else 0.5):
                 return
 
     @property
     def _leaf_slots(self) -> Nodes:
         return np.flatnonzero(self._used[:, kernels.COUNT] > 0.0).astype(np.int32)
 
-    def _sweep(self, slots: Nodes) -> int:
+    def _sweep(self, slots: Nodes, size: float = 1.0) -> int:
         touched = self.touched
         return kernels.sweep(
-            slots, self._family, self._mean, touched.parent, touched.class_, self._variance, self._state, self._law
+            slots,
+            self._family,
+            self._mean,
+            touched.parent,
+            touched.class_,
+            self._variance,
+            self._state,
+            self._law,
+            size,
         )
 
     def log_evidence(self) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from bough.arrays import Floats, Integers
 from bough.inference import evidence_kernels, scalar_kernels
 from bough.inference.row_sites import MOST_SWEEPS, STILL, RowSites
-from bough.inference.scalar_sites import FAMILIES
+from bough.inference.scalar_sites import BOLD, FAMILIES
 from bough.learning.asked import Structure
 from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
@@ -59,8 +59,9 @@ class ScalarSiteEvidence(ScalarEvidence):
         forest, state = self.forest, self._state
         tree = (forest.parent, forest.class_, np.ascontiguousarray(variance), state)
         self._collect(variance)
-        for _ in range(MOST_SWEEPS):
-            moved = scalar_kernels.sweep(self._leaves, self._family, self.mean, *tree, self._law)
+        for sweep in range(MOST_SWEEPS):
+            size = 1.0 if sweep < BOLD else 0.5
+            moved = scalar_kernels.sweep(self._leaves, self._family, self.mean, *tree, self._law, size)
             told = state[self._roots]
             m, eta = told[:, scalar_kernels.M_TOLD].sum(), told[:, scalar_kernels.ETA_TOLD].sum()
             step = float(eta / m) if self._given_mean is None else 0.0
