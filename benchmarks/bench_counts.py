@@ -175,6 +175,22 @@ def test_contexts(table, per_action):
         )
 
 
+def test_settling_a_large_log(table):
+    rng = np.random.default_rng(15)
+    model = bough.BernoulliModel(bough.Tree.balanced(20, 2), [-3.0, 0.0, 0.0], bough.by_depth([0.3, 0.5, 0.3]))
+    actions, contexts = rng.choice(model.tree.leaves, 40_000), rng.normal(size=(40_000, 3))
+    contexts[:, 0] = 1.0
+    score = np.einsum("nd,nd->n", model.draw(rng)[actions], contexts)
+    log = bough.Observations(actions, (rng.random(40_000) < expit(score)).astype(float), contexts)
+    spent = []
+    for method in ("laplace", "propagation"):
+        bough.Posterior(model).settle((actions[:99], log.reward[:99], contexts[:99]), method=method)  # compiles
+        start = time.perf_counter()
+        bough.Posterior(model).settle(log, method=method)
+        spent.append(time.perf_counter() - start)
+    table.note("settle(log), 40,000 rows, d = 3: Laplace, propagation", f"{spent[0]:.2f} s, {spent[1]:.2f} s")
+
+
 def test_gibbs(table):
     model, rng = bough.problems.clicks(), np.random.default_rng(13)
     log = bough.Observations(model.tree.leaves, rng.binomial(20, 0.05, 1_000), trials=20)
@@ -182,6 +198,10 @@ def test_gibbs(table):
     start = time.perf_counter()
     bough.gibbs(model, log, draws=500, chains=1, seed=0, warmup=0)
     table.note("Gibbs sweeps a second, 1,000 actions of 20 trials", f"{500 / (time.perf_counter() - start):.0f}")
+    model = bough.problems.clicks(height=2, variances=(0.1, 0.6, 0.3))
+    log = bough.Observations(model.tree.leaves, rng.binomial(500, 0.05, 100), trials=500)
+    size = bough.gibbs(model, log, draws=1_000, chains=4, seed=0).effective_sample_size().min()
+    table.note("  smallest effective size of 4 x 1,000 draws, 500 trials an action", f"{size:.0f}")
 
 
 @numba.njit

@@ -338,7 +338,19 @@ def test_exposure_adds_up_and_comes_back_from_a_file(tmp_path):
         ),
         (lambda: bough.fit_prior(TREE, _log([0.0, 0.0]), model=bough.BernoulliModel), "rewards sum to 0 in 2"),
         (lambda: bough.fit_prior(TREE, _log([1.0, 1.0]), model=bough.BernoulliModel), "all are the same"),
-        (lambda: bough.fit_prior(TREE, _log([1.0, 2.0]), model=bough.BernoulliModel), "cannot; give 0 and 1"),
+        (
+            lambda: bough.fit_prior(TREE, _log([1.0, 2.0]), model=bough.BernoulliModel),
+            "give 0 or 1, or, where they are",
+        ),
+        (lambda: bough.fit_prior(TREE, _log([1.0, 0.0], trials=[2, 2])), "go with a bough.BernoulliModel or Poisson"),
+        (lambda: bough.Posterior(bough.GaussianModel(TREE)).absorb(_log([1.0, 0.0], trials=[2, 2])), "not with a Gaus"),
+        (lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), trials="views"), "trials was given, which goes with"),
+        (
+            lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), exposure="days", model=bough.BernoulliModel),
+            "exposure was given, which goes with a bough.PoissonModel",
+        ),
+        (lambda: _log([5.0, 0.0], trials=[4, 4]), "the reward in row 0 is 5; give a count of at most 4"),
+        (lambda: _log([0.0, 0.5], exposure=[4, 4]), "the reward in row 1 is 0.5; give a count, a whole number"),
         (lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), noise=1.0, model=bough.BernoulliModel), "have none; leave it"),
         (lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), model="bernoulli"), "give the class, such as"),
         (
@@ -354,5 +366,61 @@ def test_logs_of_counts_that_cannot_be_are_refused(call, message):
         call()
 
 
-def _log(rewards):
-    return bough.Statistics.from_rows(["green", "black"], rewards)
+def _log(rewards, **seen):
+    return bough.Statistics.from_rows(["green", "black"], rewards, **seen)
+
+
+@pytest.mark.parametrize("bad", [(41, 40), (-1, 40), (0.5, 40), (1, 0)])
+def test_a_row_that_cannot_be_is_found_among_others_of_its_action(bad):
+    import polars
+
+    frame = polars.DataFrame(
+        {"ad": ["green"] * 4 + ["black"], "clicks": [3.0, 5.0, bad[0], 1.0, 2.0], "views": [90, 80, bad[1], 70, 60]}
+    )
+    with pytest.raises(ValueError, match="1 of 5 rows cannot be used"):
+        bough.summarise(frame, TREE, "ad", "clicks", trials="views")
+    left = bough.summarise(frame, TREE, "ad", "clicks", trials="views", bad="skip")
+    assert left.skipped == {"bad number": 1}
+    assert left.exposure.sum() == 300.0
+    if bad[0] == 41:  # as a count in an exposure it may be
+        assert bough.summarise(frame, TREE, "ad", "clicks", exposure="views").sum_y.sum() == 52.0
+
+
+def test_contexts_of_clicks_are_fitted_from_frames_and_files_alike(tmp_path):
+    import polars
+
+    tree, rows = contextual_rows("bernoulli", 300, seed=6)
+    frame = polars.DataFrame({"ad": rows.action, "click": rows.reward, "age": np.asarray(rows.context)[:, 1]})
+    frame.write_parquet(tmp_path / "log.parquet")
+    named = dict(action="ad", reward="click", context=["age"], intercept=True, model=bough.BernoulliModel)
+    first = bough.fit_prior(tree, rows, model=bough.BernoulliModel)
+    for log in (frame, frame.lazy(), frame.to_pandas(), str(tmp_path / "log.parquet")):
+        assert bough.fit_prior(tree, log, **named).log_evidence == pytest.approx(first.log_evidence, abs=1e-8)
+    with pytest.raises(ValueError, match="a weight was given"):
+        bough.fit_prior(tree, frame, **named, weight="age")
+    broken = frame.with_columns(ad=polars.when(polars.int_range(polars.len()) == 7).then(0).otherwise("ad"))
+    with pytest.raises(ValueError, match="1 of 300 rows cannot be used"):
+        bough.fit_prior(tree, broken, **named)
+    assert bough.fit_prior(tree, broken, **named, bad="skip").converged
+
+
+def test_logs_of_rows_add_up():
+    first = bough.Observations(["green"], [3], [[1.0, 0.0]], trials=4)
+    both = first + bough.Observations(["black", "green"], [1, 0], [[0.0, 1.0], [1.0, 1.0]])
+    rows = both.rows(bough.BernoulliModel(TREE, [0.0, 0.0]))
+    assert rows.exposure.tolist() == [4.0, 1.0, 1.0]
+    assert rows.rewards.tolist() == [3.0, 1.0, 0.0]
+    with pytest.raises(ValueError, match="one log has contexts and the other has none"):
+        first + bough.Observations(["green"], [1])
+
+
+def test_beta_priors_take_what_was_summed():
+    model = bough.BernoulliModel(TREE, -2.0)
+    one, other = bough.BetaTS(model), bough.BetaTS(model)
+    one.update(["green", "black"], [3, 0], trials=[4, 2])
+    other.absorb(bough.Statistics.from_rows(["green", "black"], [3, 0], trials=[4, 2]))
+    np.testing.assert_array_equal(one.successes, other.successes)
+    np.testing.assert_array_equal(one.failures, other.failures)
+    assert repr(one) == repr(other)
+    with pytest.raises(ValueError, match="statistics is not"):
+        other.absorb("clicks")

@@ -76,7 +76,7 @@ def test_growth_with_height_is_judged_by_the_data():
 
 def test_clicks_are_judged_by_the_data():
     def judged(hier):
-        finals = {"HierTS": hier, "BetaTS": 100.0, "TS": 120.0, "FlatTS": 110.0}
+        finals = {"HierTS": hier, "BetaTS": 100.0, "TS": 120.0, "FlatTS": 110.0, "BayesUCB": 60.0}
         return claims.judge({"clicks": [made_up(clicks.ClicksCell(), finals)]})[0]
 
     assert judged(50.0).verdict == "held"

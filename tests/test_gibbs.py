@@ -101,7 +101,7 @@ def test_one_action_alone_has_the_posterior_of_numeric_integration(successes, tr
     assert standard_errors(found, found.parameters, mean) < 4.5
     assert standard_errors(found, (found.parameters - mean) ** 2, variance) < 4.5
     assert standard_errors(found, expit(found.parameters), integral(expit) / total) < 4.5
-    np.testing.assert_allclose(found.mean_reward(), expit(found.parameters).mean(axis=(0, 1)))
+    np.testing.assert_allclose(found.mean_reward().mean, expit(found.parameters).mean(axis=(0, 1)))
     # After 1,000 failures the chain moves slowly: 12,000 draws are worth about a hundred, and R-hat tells.
     assert found.r_hat().max() < (1.2 if trials == 1_000 else 1.01)
 
@@ -136,7 +136,7 @@ def test_a_root_and_two_actions_have_the_posterior_of_a_grid():
     np.testing.assert_allclose(mean, found.parameters.reshape(-1, 3).mean(axis=0))
     np.testing.assert_allclose(covariance, found.parameters.reshape(-1, 3).var(axis=0, ddof=1))
     rewards = [moment(of_left=expit) / total, moment(of_right=expit) / total]
-    np.testing.assert_allclose(found.mean_reward(), rewards, atol=0.02)
+    np.testing.assert_allclose(found.mean_reward().mean, rewards, atol=0.02)
 
 
 def test_a_deeper_tree_has_the_posterior_of_belief_propagation():
@@ -147,7 +147,7 @@ def test_a_deeper_tree_has_the_posterior_of_belief_propagation():
     found = gibbs(model, counts, draws=4_000, seed=10)
     assert (standard_errors(found, found.parameters, grid.mean) < 4.5).all()
     assert (standard_errors(found, (found.parameters - grid.mean) ** 2, grid.covariance) < 4.5).all()
-    np.testing.assert_allclose(found.mean_reward(), grid.mean_reward, atol=0.01)
+    np.testing.assert_allclose(found.mean_reward().mean, grid.mean_reward, atol=0.01)
 
 
 def test_one_action_in_contexts_has_the_posterior_of_a_grid():
@@ -175,7 +175,10 @@ def test_one_action_in_contexts_has_the_posterior_of_a_grid():
     np.testing.assert_allclose(found.covariance[0], np.cov(draws.reshape(-1, 2).T))
     context = np.array([1.0, 2.0])
     assert standard_errors(found, expit(draws @ context), weight @ expit(grid @ context)) < 4.5
-    np.testing.assert_allclose(found.mean_reward(context), expit(draws @ context).mean(axis=(0, 1), keepdims=True)[0])
+    np.testing.assert_allclose(found.mean_reward(context).mean, expit(draws @ context).mean())
+    np.testing.assert_allclose(
+        found.mean_reward(context, 0.5)[1:], np.quantile(expit(draws @ context), [[0.25], [0.75]])
+    )
 
 
 def test_two_actions_in_contexts_have_the_posterior_of_importance_sampling():

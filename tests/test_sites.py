@@ -384,8 +384,8 @@ CONTEXTUAL = bough.BernoulliModel(TREE, [0.0, 0.0])
         (CLICKS, "green", float("nan"), {}, "rewards are finite"),
         (CLICKS, "green", 5, {"trials": 4}, "the reward is 5; give a whole number of successes from 0 to its trials"),
         (CLICKS, "green", 1.5, {"trials": 4}, "the reward is 1.5"),
-        (CLICKS, "green", 0, {"trials": 0}, "the trials is 0; give a whole number of 1 or more"),
-        (CLICKS, "green", 1, {"trials": 2.5}, "the trials is 2.5"),
+        (CLICKS, "green", 0, {"trials": 0}, "the number of trials is 0; give a whole number of 1 or more"),
+        (CLICKS, "green", 1, {"trials": 2.5}, "the number of trials is 2.5"),
         (CLICKS, "green", 1, {"trials": "many"}, "the trials is 'many'; give numbers"),
         (CLICKS, "green", 1, {"exposure": 2.0}, "exposure was given, which goes with a bough.PoissonModel"),
         (CLICKS, ["green", "black"], [1, 2], {}, "the reward in row 1 is 2"),
@@ -417,10 +417,9 @@ def test_what_cannot_be_a_reward_is_refused_and_nothing_changes(model, action, r
 @pytest.mark.parametrize(
     ("model", "rows", "options", "message"),
     [
-        (CLICKS, (["green"], [2.0]), {}, "'green' has rewards that sum to 2 in 1 trials"),
-        (CLICKS, (["green"] * 2, [0.5, 0.5]), {}, "rewards that sum to 1 in 2"),
-        (CLICKS, (["green"], [5.0]), {"trials": [4.0]}, "sum to 5 in 4"),
-        (COUNTS, (["green"], [-1.0]), {}, "sum to -1 in 1"),
+        (CLICKS, (["green"], [2.0]), {}, "'green' has rewards that a BernoulliModel cannot have"),
+        (CLICKS, (["green"] * 2, [0.5, 0.5]), {}, "a sum of 1, and of their squares 0.5, in 2"),
+        (COUNTS, (["green"], [-1.0]), {}, "a sum of -1, .*; give counts of 0 or more"),
     ],
 )
 def test_sums_that_cannot_be_are_refused(model, rows, options, message):

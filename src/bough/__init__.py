@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from bough.learning.report import Estimate, PriorFit
     from bough.logs import summarise
     from bough.mcmc import GibbsDraws, gibbs
-    from bough.model import BernoulliModel, GaussianModel, PoissonModel
+    from bough.model import BernoulliModel, GaussianModel, MeanReward, PoissonModel
     from bough.names import UnknownNameError
     from bough.observations import Observations
     from bough.policies import TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
-    from bough.posterior import BestActions, Conditional, MeanReward, Posterior
+    from bough.posterior import BestActions, Conditional, Posterior
     from bough.simulation import Simulation, simulate
     from bough.statistics import Statistics
     from bough.tree import Tree
@@ -40,7 +40,7 @@ _HOME = {
     "GibbsDraws": "bough.mcmc",
     "Greedy": "bough.policies",
     "HierTS": "bough.policies",
-    "MeanReward": "bough.posterior",
+    "MeanReward": "bough.model",
     "Observations": "bough.observations",
     "PoissonModel": "bough.model",
     "Policy": "bough.choosing",

@@ -91,7 +91,7 @@ def _add_simulate(subparsers: Any) -> None:
         help="simulate policies on a tree of your own",
         description="Simulate policies on problems drawn from a model, and print their regret.",
     )
-    _add_model_options(command)
+    _add_model_options(command, rewards=True)
     command.add_argument(
         "--policies",
         default="HierTS,FlatTS,TS",
@@ -113,7 +113,7 @@ def _add_bound(subparsers: Any) -> None:
         description="Compute the regret bound of Theorem 1 with its parts, for HierTS, FlatTS and TS, beside the "
         "regret of uniform play.",
     )
-    _add_model_options(command)
+    _add_model_options(command, rewards=False)
     command.add_argument("--rounds", type=int, default=500, metavar="N", help="horizon (default: %(default)s)")
     command.add_argument("--delta", default=None, metavar="D", help='a probability, or "best" (default: 1 / rounds)')
     command.add_argument(
@@ -215,17 +215,19 @@ def _add_run_options(command: argparse.ArgumentParser, rounds: int | None, runs:
     )
 
 
-def _add_model_options(command: argparse.ArgumentParser) -> None:
+def _add_model_options(command: argparse.ArgumentParser, rewards: bool) -> None:
     shape = command.add_argument_group("the tree")
     shape.add_argument("--branching", type=int, metavar="B", help="a balanced tree with B children a node")
     shape.add_argument("--height", type=int, metavar="H", help="and height H")
     _add_tree_option(shape)
     shape.add_argument("--model", type=Path, metavar="FILE", help="or a model that fit, or a model's save, wrote")
     prior = command.add_argument_group("the model")
-    _add_rewards_option(prior)
+    if rewards:
+        _add_rewards_option(prior)
     prior.add_argument(
         "--problem", choices=("constant", "increasing"), default=None,
-        help="every variance 1, or 2 to the power of a node's height (default: increasing)",
+        help="every variance 1, or 2 to the power of a node's height (default: increasing; of clicks and counts: "
+        "1 in all, in equal shares)",
     )  # fmt: skip
     prior.add_argument("--by-depth", metavar="V,V,...", help="variances by depth instead, root first")
     prior.add_argument("--mean", type=float, default=None, metavar="M", help="prior mean (default: 0)")

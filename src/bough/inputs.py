@@ -32,6 +32,13 @@ def text_lines(path: Path, wanted: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
+def level(value: Any) -> float:
+    """The level of an interval, or a `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < 1.0:
+        raise ValueError(f"level is {value!r}; give a number between 0 and 1, such as 0.95")
+    return float(value)
+
+
 def either(trials: Any, exposure: Any) -> Any:
     """What is given of two words for the same: out of how much a count is."""
     if trials is not None and exposure is not None:

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
@@ -21,15 +18,14 @@ import numpy as np
 
 from bough import inputs
 from bough.arrays import Flags, Floats, Integers
+from bough.logfiles import Frame, collected, file_errors, opened_log
 from bough.names import NumberedNames, as_column, is_missing
+from bough.observations import Observations
 from bough.statistics import Statistics
 from bough.tree import Tree
 
 _SLICE = 1 << 18  # rows of a frame in memory whose products are made at once
 _SHOWN = 3  # rows and names that an error message shows
-_ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
-
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
 def summarise(
@@ -53,8 +49,9 @@ def summarise(
     that is always 1 comes before them), and a row of `weight` w counts as w equal rows. Where rewards are clicks,
     `trials` has how many views they are of, and where they are counts, `exposure` how long or how much was counted.
 
-    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or no exposure), are an error
-    that counts them and shows some; with ``bad="skip"`` they are left out, and `skipped` says how many.
+    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or with trials or exposure a
+    reward that is no such count), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
+    and `skipped` says how many.
 
     Rewards and contexts are summed as they are: where they are all within a millionth of a large number, take that off
     first. Sums of a parallel engine may differ in their last digit from one time to the next.
@@ -75,11 +72,49 @@ def summarise(
     for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
         if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
             raise ValueError(f"{what} is {column!r}; give the name of a column")
-    names = _Names(action, reward, features, weight, seen, intercept)
+    names = _Names(action, reward, features, weight, seen, trials is not None, intercept)
     if isinstance(log, (str, os.PathLike)):
-        with _file_errors(log):
-            return _summarised(_opened_log(log, tree, names), tree, names, bad)
+        with file_errors(log):
+            return _summarised(opened_log(log, tree, names.action, names.numbers), tree, names, bad)
     return _summarised(log, tree, names, bad)
+
+
+def read_rows(
+    log: Any,
+    tree: Tree,
+    action: str,
+    reward: str,
+    context: Sequence[str],
+    *,
+    trials: str | None = None,
+    exposure: str | None = None,
+    intercept: bool = False,
+    bad: Literal["error", "skip"] = "error",
+) -> Observations:
+    """The rows of a log in memory, where sums are not enough; with the checks, and the arguments, of `summarise`."""
+    summarise(log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad)
+    seen = inputs.either(trials, exposure)
+    names = _Names(action, reward, tuple(context), None, seen, trials is not None, intercept)
+    if isinstance(log, (str, os.PathLike)):
+        with file_errors(log):
+            return _rows(opened_log(log, tree, names.action, names.numbers), tree, names)
+    return _rows(log, tree, names)
+
+
+def _rows(log: Any, tree: Tree, names: _Names) -> Observations:
+    columns = _Columns.checked(_opened(log), names)
+    kept = collected(columns.frame.filter(columns.usable).select(*columns.names))
+    keys = kept[names.action].to_list()
+    distinct = list(dict.fromkeys(keys))
+    node = dict(zip(distinct, _action_nodes(tree, distinct).tolist(), strict=True))
+    nodes = np.array([node[key] for key in keys], dtype=np.int64)
+    known = nodes >= 0
+    actions = tree.actions[np.searchsorted(tree.leaves, nodes[known])]
+    numbers = {name: _floats(kept[name])[known] for name in names.numbers}
+    ones = [np.ones(int(known.sum()))] if names.intercept else []
+    contexts = np.column_stack([*ones, *(numbers[name] for name in names.context)])
+    seen = {} if names.exposure is None else {"trials" if names.has_trials else "exposure": numbers[names.exposure]}
+    return Observations(as_column(actions), numbers[names.reward], contexts, **seen)
 
 
 class _Names(NamedTuple):
@@ -90,6 +125,7 @@ class _Names(NamedTuple):
     context: tuple[str, ...]
     weight: str | None
     exposure: str | None
+    has_trials: bool
     intercept: bool
 
     @property
@@ -148,83 +184,6 @@ def _opened(log: Any) -> Frame:
     return frame.lazy() if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars() else frame
 
 
-def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
-    """The tree of a Parquet or CSV table with one column a level, coarsest first; repeated rows count once."""
-    with _file_errors(path):
-        table: Frame = nw.from_native(_opened_files(path, {})[0])
-        present = table.collect_schema().names()
-        for column in levels:
-            if column not in present:
-                raise ValueError(f"{path} has no column {column!r}; it has {', '.join(present)}")
-        rows: Any = table.select(*levels).unique().sort(*levels)
-        found = _collected(rows)
-        for column in levels:
-            if found[column].null_count():
-                raise ValueError(f"{path} has rows without a {column}; put them right, or leave them out of the table")
-        return Tree.from_frame(found.to_native(), list(levels))
-
-
-def _opened_log(path: str | os.PathLike[str], tree: Tree, names: _Names) -> Any:
-    """A DuckDB relation of a log in files."""
-    relation, is_text = _opened_files(path, {})
-    if not is_text or names.action not in relation.columns:
-        return relation
-    # Names that look like numbers are what the tree's are, text or numbers. Numbers are read as text, and what is
-    # none becomes null, so that a single bad cell is a bad row and not a bad file.
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    numbers = [column for column in names.numbers if column in kinds and kinds[column] != "BOOLEAN"]
-    kind = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
-    relation, _ = _opened_files(path, {**dict.fromkeys(numbers, "VARCHAR"), names.action: "VARCHAR"})
-    quoted = {column: '"' + column.replace('"', '""') + '"' for column in relation.columns}
-    casts = {**dict.fromkeys(numbers, "DOUBLE"), names.action: kind}
-    return relation.project(
-        ", ".join(
-            f"{_exactly(name, casts[column])} AS {name}" if column in casts else name for column, name in quoted.items()
-        )
-    )
-
-
-def _exactly(column: str, kind: str) -> str:
-    """A text as that kind, in SQL, or null where it is none; DuckDB would round 3.6 to a whole number."""
-    cast = f"try_cast({column} AS {kind})"
-    return f"CASE WHEN try_cast({column} AS DOUBLE) = {cast} THEN {cast} END" if kind == "BIGINT" else cast
-
-
-def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> tuple[Any, bool]:
-    """A DuckDB relation of one file, a glob, or all files of a folder, and whether they are text.
-
-    `kinds` has the types of some columns of text files.
-    """
-    import duckdb
-
-    files = os.fspath(path)
-    if Path(files).is_dir():
-        ending = "parquet" if any(Path(files).rglob("*.parquet")) else "csv"
-        files = os.path.join(files, "**", f"*.{ending}")
-    endings = [ending for ending in Path(files).suffixes if ending not in (".gz", ".zst")]
-    kind = _ENDINGS.get(endings[-1].lower()) if endings else None
-    if kind is None:
-        raise ValueError(f"{path} is neither a Parquet nor a CSV file by its name; name it so, or open it yourself")
-    connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")  # it would go to the standard output
-    if kind == "parquet":
-        return connection.read_parquet(files), False
-    return connection.read_csv(files, dtype=kinds or None, header=True), True
-
-
-@contextmanager
-def _file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What DuckDB has to say about a file, as an error of ours."""
-    if not find_spec("duckdb"):
-        raise ValueError("reading files takes DuckDB; pip install 'bough[logs]'")
-    import duckdb
-
-    try:
-        yield
-    except duckdb.Error as error:
-        raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())[:300]}") from error
-
-
 # -- one group-by --------------------------------------------------------------------------------
 
 
@@ -249,6 +208,7 @@ class _Columns:
     x: tuple[nw.Expr, ...]
     weight: nw.Expr | None
     exposure: nw.Expr | None
+    has_trials: bool
     names: tuple[str, ...]
 
     @property
@@ -274,7 +234,9 @@ class _Columns:
         one = (reward * 0.0 + 1.0,) if names.intercept else ()
         weight, exposure = (None if name is None else number(name) for name in (names.weight, names.exposure))
         used = tuple(dict.fromkeys((names.action, *names.numbers)))
-        return cls(frame, names.action, reward, (*one, *map(number, names.context)), weight, exposure, used)
+        return cls(
+            frame, names.action, reward, (*one, *map(number, names.context)), weight, exposure, names.has_trials, used
+        )
 
     @property
     def complete(self) -> nw.Expr:
@@ -290,7 +252,17 @@ class _Columns:
         finite = self.complete.is_finite().fill_null(False)
         if self.weight is not None:
             finite = finite & (self.weight >= 0.0).fill_null(False)
-        return finite if self.exposure is None else finite & (self.exposure > 0.0).fill_null(False)
+        for limit in self.limits.values():
+            finite = finite & (limit >= 0.0).fill_null(False)
+        return finite
+
+    @property
+    def limits(self) -> dict[str, nw.Expr]:
+        """What is not negative in a row of counts."""
+        if self.exposure is None:
+            return {}
+        limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0, "exposure": self.exposure - 5e-324}
+        return {**limits, "rest": self.exposure - self.y} if self.has_trials else limits
 
     @property
     def products(self) -> dict[str, nw.Expr]:
@@ -316,9 +288,9 @@ class _Columns:
         if self.weight is not None:
             least = np.concatenate([_floats(part["least"]) for part in parts])
             sound = sound and bool((least >= 0.0).all())
-        if self.exposure is not None:
-            least = np.concatenate([_floats(part["least exposure"]) for part in parts])
-            sound = sound and bool((least > 0.0).all())
+        for name in self.limits:
+            least = np.concatenate([_floats(part[f"least {name}"]) for part in parts])
+            sound = sound and bool((least >= 0.0).all())
         return _Groups(keys, rows, sums, sound)
 
     def _grouped(self, frame: Frame) -> nw.DataFrame[Any]:
@@ -327,16 +299,15 @@ class _Columns:
             nw.col(self.action).alias("action"),
             self.complete.alias("complete"),
             *(expression.alias(name) for name, expression in products.items()),
-            *([] if self.exposure is None else [self.exposure.alias("seen")]),
+            *(limit.alias(f"least {name}") for name, limit in self.limits.items()),
         )
         aggregates = [nw.len().alias("rows"), nw.col("complete").count()]
         aggregates += [nw.col(name).sum() for name in products]
         if self.weight is not None:
             aggregates.append(nw.col("weight").min().alias("least"))
-        if self.exposure is not None:
-            aggregates.append(nw.col("seen").min().alias("least exposure"))
+        aggregates += [nw.col(f"least {name}").min() for name in self.limits]
         groups: Any = selected.group_by("action").agg(*aggregates)
-        return _collected(groups)
+        return collected(groups)
 
 
 def _slices(frame: Frame) -> Iterator[Frame]:
@@ -345,16 +316,6 @@ def _slices(frame: Frame) -> Iterator[Frame]:
         return
     for start in range(0, max(len(frame), 1), _SLICE):
         yield frame[start : start + _SLICE]
-
-
-def _collected(frame: Any) -> nw.DataFrame[Any]:
-    if isinstance(frame, nw.DataFrame):
-        return frame
-    backend: Any = next((name for name in ("pyarrow", "polars", "pandas") if find_spec(name)), None)
-    if backend is None or frame.implementation.is_polars():
-        backend = "polars"
-    collected: nw.DataFrame[Any] = frame.collect(backend=backend)
-    return collected
 
 
 def _floats(column: nw.Series[Any]) -> Floats:
@@ -414,9 +375,10 @@ def _complaint(
     parts = []
     if odd_values:
         rows = columns.frame.filter(~columns.usable).select(*columns.names).head(_SHOWN)
-        shown = "; ".join(str(row) for row in _collected(rows).rows(named=True))
+        shown = "; ".join(str(row) for row in collected(rows).rows(named=True))
         parts.append(
-            f"{odd_values} with a null, NaN or infinite value (or a negative weight, or no exposure), such as {shown}"
+            f"{odd_values} with a null, NaN or infinite value (or a negative weight, or a reward that is no count), "
+            f"such as {shown}"
         )
     if unknown:
         strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]

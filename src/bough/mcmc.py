@@ -19,12 +19,13 @@ from bough.inference.normals import standard_normals
 from bough.inference.polya_gamma import polya_gamma
 from bough.inference.scalar import ScalarEngine
 from bough.inference.vector import VectorEngine
-from bough.model import BernoulliModel, GaussianModel, PoissonModel
+from bough.model import BernoulliModel, GaussianModel, MeanReward, PoissonModel
 from bough.names import as_column
 from bough.observations import Rows, check_context_presence, checked_context, rows_of
 from bough.statistics import Statistics
 
 _SHOWN = 5  # how many nodes a summary lists
+_ENOUGH, _AGREED = 400, 1.01  # the usual bars for the effective sample size and for R-hat
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,16 +55,18 @@ class GibbsDraws:
         products = "nv,nv->v" if self.model.is_scalar else "nvi,nvj->vij"
         return np.asarray(np.einsum(products, centred, centred) / (len(centred) - 1))
 
-    def mean_reward(self, context: Any = None) -> Floats:
-        """(K,) the posterior mean of each action's probability of a success, in the order of `tree.actions`."""
+    def mean_reward(self, context: Any = None, level: float = 0.95) -> MeanReward:
+        """The probability of a success of each action, in `tree.actions` order, with its credible interval."""
         check_context_presence(self.model, context)
+        tail = 0.5 - 0.5 * inputs.level(level)
         leaves = self.model.tree.leaves
         direction = None if self.model.is_scalar else checked_context(self.model, context)
-        means = []
-        for chain in self.parameters:  # one at a time, for memory
-            scores = chain[:, leaves] if direction is None else chain[:, leaves] @ direction
-            means.append(self.model.mean_reward(scores).mean(axis=0))
-        return np.asarray(np.mean(means, axis=0))
+        found = np.empty((3, len(leaves)))
+        for i, leaf in enumerate(leaves.tolist()):  # one at a time, for memory
+            draws = self.parameters[:, :, leaf].reshape(-1, *self.parameters.shape[3:])
+            rewards = self.model.mean_reward(draws if direction is None else draws @ direction)
+            found[0, i], found[1:, i] = rewards.mean(), np.quantile(rewards, [tail, 1.0 - tail])
+        return MeanReward(*found)
 
     def effective_sample_size(self) -> Floats:
         """(V,) or (V, d): how many independent draws would know the mean as well; NaN where nothing varies."""
@@ -99,6 +102,8 @@ class GibbsDraws:
         if worst:
             largest = f"{np.nanmax(r_hat):.3f}" if chains > 1 else "unknown"  # it takes two chains
             title += f", smallest ESS {size[worst[0]]:.0f}, largest R-hat {largest}"
+            if size[worst[0]] < _ENOUGH or (chains > 1 and np.nanmax(r_hat) > _AGREED):
+                title += "; NOT mixed yet: take more draws"
         lines = [title, f"{'mean':>9}{'sd':>9}{'MCSE':>9}{'ESS':>8}{'R-hat':>8}  node, the worst first"]
         for i in worst:
             numbers = f"{mean[i]:>9.3f}{deviation[i]:>9.3f}{deviation[i] / np.sqrt(size[i]):>9.4f}"
@@ -136,7 +141,7 @@ def gibbs(
     >>> found = bough.gibbs(model, (["tea/green", "tea/green", "coffee"], [1, 1, 0]), draws=500, seed=0)
     >>> found
     GibbsDraws(chains=4, draws=500, n_nodes=5, dim=1)
-    >>> dict(zip(model.tree.actions, found.mean_reward().round(1).tolist()))
+    >>> dict(zip(model.tree.actions, found.mean_reward().mean.round(1).tolist()))
     {'coffee': 0.3, 'tea/green': 0.6, 'tea/black': 0.5}
     >>> print(found.summary())
     chains=4, draws=500, smallest ESS 1..., largest R-hat 1.00...

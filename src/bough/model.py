@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, pdtr, pdtrik
@@ -21,6 +21,14 @@ from bough.treefile import restored_tree, tree_arrays
 
 _KIND = "model"
 _VERSION = 1
+
+
+class MeanReward(NamedTuple):
+    """The mean reward of each action, and the ends of its credible interval; made by `Posterior.mean_reward`."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
 
 
 class Model(TreePrior, ABC):
@@ -55,19 +63,33 @@ class Model(TreePrior, ABC):
     def check_sums(cls, statistics: Statistics) -> None:
         """Refuse sums that rewards of this kind cannot have."""
         if not cls.has_counts:
+            if statistics.exposure is not None:
+                raise ValueError(
+                    "the statistics have trials or exposures, which go with a bough.BernoulliModel or PoissonModel, "
+                    f"and not with a {cls.__name__}"
+                )
             return
         total, exposure = statistics.sum_y, statistics.exposure_or_count
-        bad = total < 0.0
-        if cls.rewards == "bernoulli":
-            bad |= total > exposure * (1.0 + 1e-12)
-            if statistics.exposure is None:  # each is 0 or 1, so that squares change nothing
-                bad |= np.abs(statistics.sum_yy - total) > 1e-9 * statistics.sum_yy
+        clicks = cls.rewards == "bernoulli"
+        bad = (total < 0.0) | ((total > exposure * (1.0 + 1e-12)) if clicks else False)
+        wanted = "give counts of 0 or more" if not clicks else "give clicks of 0 to as many as there were trials"
+        if clicks and statistics.exposure is None:  # each is 0 or 1, so that squares change nothing
+            bad |= np.abs(statistics.sum_yy - total) > 1e-9 * statistics.sum_yy
+            wanted = "give 0 or 1, or, where they are clicks of many views, these as trials="
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise ValueError(
-                f"the action {statistics.actions[i]!r} has rewards that sum to {total[i]:g} in {exposure[i]:g} "
-                f"trials or exposure, which those of a {cls.__name__} cannot; give 0 and 1, or counts with their trials"
+                f"the action {statistics.actions[i]!r} has rewards that a {cls.__name__} cannot have (a sum of "
+                f"{total[i]:g}, and of their squares {statistics.sum_yy[i]:g}, in {exposure[i]:g}); {wanted}"
             )
+
+    @classmethod
+    def check_word(cls, trials: Any, exposure: Any) -> None:
+        """Refuse trials or exposure where they go with another kind of rewards."""
+        if cls.rewards != "bernoulli":
+            _refuse(trials, "trials", "BernoulliModel")
+        if cls.rewards != "poisson":
+            _refuse(exposure, "exposure", "PoissonModel")
 
     @abstractmethod
     def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
@@ -167,8 +189,7 @@ class GaussianModel(Model):
     @classmethod
     def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> None:  # noqa: ARG003
         """Gaussian rewards have none."""
-        _refuse(trials, "trials", "BernoulliModel")
-        _refuse(exposure, "exposure", "PoissonModel")
+        cls.check_word(trials, exposure)
 
     def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
         """Normal, with the noise's variance."""
@@ -212,10 +233,10 @@ class BernoulliModel(Model):
     @classmethod
     def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> Floats:
         """The trials of each reward: 1 where none are given."""
-        _refuse(exposure, "exposure", "PoissonModel")
+        cls.check_word(trials, exposure)
         given = _columns(trials, "trials", rewards)
         sound = (given >= 1.0) & (given == np.floor(given)) & (given < LARGEST)
-        _check(given, sound, "trials", "a whole number of 1 or more")
+        _check(given, sound, "number of trials", "a whole number of 1 or more")
         _check(
             rewards,
             (rewards >= 0.0) & (rewards <= given) & (rewards == np.floor(rewards)),
@@ -267,7 +288,7 @@ class PoissonModel(Model):
     @classmethod
     def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> Floats:
         """The exposure of each reward: 1 where none is given."""
-        _refuse(trials, "trials", "BernoulliModel")
+        cls.check_word(trials, exposure)
         given = _columns(exposure, "exposure", rewards)
         _check(given, (given > 1.0 / LARGEST) & (given < LARGEST), "exposure", "a positive, finite number")
         sound = (rewards >= 0.0) & (rewards == np.floor(rewards)) & (rewards < LARGEST)

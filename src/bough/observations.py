@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -80,6 +79,29 @@ class Observations:
         contexts = None if features is None else table.select(*features).to_numpy()
         return cls(table[action].to_list(), column(reward), contexts, column(trials), column(exposure))
 
+    def __add__(self, other: Observations) -> Observations:
+        """The rows of both logs, one after the other.
+
+        >>> import bough
+        >>> bough.Observations(["left"], [1]) + bough.Observations(["right", "left"], [0, 1])
+        Observations(n_rows=3)
+        """
+        if not isinstance(other, Observations):
+            return NotImplemented
+
+        def joined(name: str) -> Any:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine is None and theirs is None:
+                return None
+            if name == "context" and (mine is None or theirs is None):
+                raise ValueError("one log has contexts and the other has none; they cannot be added")
+            parts = [(mine, len(self.reward)), (theirs, len(other.reward))]
+            full = [np.broadcast_to(1.0 if p is None else p, n) if np.ndim(p) == 0 else np.asarray(p) for p, n in parts]
+            return np.concatenate(full)
+
+        names = [*inputs.as_names(self.action), *inputs.as_names(other.action)]
+        return Observations(names, *(joined(name) for name in ("reward", "context", "trials", "exposure")))
+
     def __repr__(self) -> str:
         dim = "" if self.context is None else f", dim={np.shape(self.context)[-1]}"
         return f"Observations(n_rows={np.size(self.reward)}{dim})"
@@ -95,10 +117,14 @@ def rows_of(data: Any, model: Model) -> Rows:
         data = Observations(*data)
     if not isinstance(data, Observations) or inputs.is_one(data.reward):
         raise ValueError(
-            f"the log is {reprlib.repr(data)}; give bough.Observations of its columns, or a tuple (actions, rewards) "
-            "or (actions, rewards, contexts)"
+            f"the log is {_shown(data)}; give bough.Observations of its columns, or a tuple (actions, rewards) or "
+            "(actions, rewards, contexts)"
         )
     return data.rows(model)
+
+
+def _shown(data: Any) -> str:
+    return repr(data) if isinstance(data, (str, int, float, Observations, type(None))) else f"a {type(data).__name__}"
 
 
 def checked_rows(model: Model, action: Any, reward: Any, context: Any, trials: Any, exposure: Any) -> Rows:

@@ -280,6 +280,16 @@ class BetaTS(Chooser):
         np.add.at(self.failures, places, rows.exposure - rows.rewards)
         self._n_observations += int(rows.exposure.sum())
 
+    def absorb(self, statistics: Statistics) -> None:
+        """Learn from rows that come summed; as `Posterior.absorb`."""
+        if not isinstance(statistics, Statistics) or statistics.dim is not None:
+            raise ValueError("statistics is not bough.Statistics of rewards without contexts, as summarise makes them")
+        self.model.check_sums(statistics)
+        places = np.searchsorted(self.model.tree.leaves, self.model.tree.action_nodes(statistics.actions))
+        np.add.at(self.successes, places, statistics.sum_y)
+        np.add.at(self.failures, places, statistics.exposure_or_count - statistics.sum_y)
+        self._n_observations += round(float(statistics.exposure_or_count.sum()))
+
     def learn(self, place: int, reward: float, _context: None) -> None:
         """`update`, of an action given by its place in `tree.actions`, and of a reward that has been checked."""
         self.successes[place] += reward

@@ -18,7 +18,7 @@ from bough.inference.scalar_sites import ScalarSites
 from bough.inference.untouched import DEEPEST, Untouched
 from bough.inference.vector import VectorEngine
 from bough.inference.vector_sites import VectorSites
-from bough.model import GaussianModel, Model
+from bough.model import GaussianModel, MeanReward, Model
 from bough.statistics import Statistics
 
 _KIND = "posterior"
@@ -33,14 +33,6 @@ class Conditional(NamedTuple):
     gain: Any
     offset: Any
     covariance: Any
-
-
-class MeanReward(NamedTuple):
-    """The mean reward of each action, and the ends of its credible interval; made by `Posterior.mean_reward`."""
-
-    mean: Floats
-    low: Floats
-    high: Floats
 
 
 class BestActions(NamedTuple):
@@ -247,10 +239,9 @@ class Posterior:
         >>> mean.round(2), low.round(2), high.round(2)
         (array([0.28, 0.09]), array([0.16, 0.03]), array([0.43, 0.2 ]))
         """
-        if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
-            raise ValueError(f"level is {level!r}; give a number between 0 and 1, such as 0.95")
+        quantile = NormalDist().inv_cdf(0.5 + 0.5 * inputs.level(level))
         score, variance = self.action_moments(context)
-        width = NormalDist().inv_cdf(0.5 + 0.5 * level) * np.sqrt(variance)
+        width = quantile * np.sqrt(variance)
         model = self.model
         return MeanReward(
             model.expected_reward(score, variance), model.mean_reward(score - width), model.mean_reward(score + width)

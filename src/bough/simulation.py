@@ -80,9 +80,10 @@ class Simulation:
         """The final regret of each policy with its standard error, as a small table to print."""
         width = max(8, *(len(name) for name in self.regret))
         title = f"(cumulative, after {self.rounds} rounds, mean of {self.runs} runs and its standard error)"
-        lines = [f"{'policy':<{width}}{'regret':>10}{'±':>7}  {title}"]
-        for name in self.regret:
-            lines.append(f"{name:<{width}}{self.mean(name)[-1]:>10.1f}{self.standard_error(name)[-1]:>7.1f}")
+        rows = [(name, f"{self.mean(name)[-1]:.1f}", f"{self.standard_error(name)[-1]:.1f}") for name in self.regret]
+        wide, narrow = (max(least, *(2 + len(row[i]) for row in rows)) for i, least in ((1, 10), (2, 7)))
+        lines = [f"{'policy':<{width}}{'regret':>{wide}}{'±':>{narrow}}  {title}"]
+        lines += [f"{name:<{width}}{mean:>{wide}}{error:>{narrow}}" for name, mean, error in rows]
         return "\n".join(lines)
 
     def to_frame(self, backend: str | None = None) -> Any:

@@ -128,6 +128,11 @@ class Statistics:
             exposures = inputs.vector(exposure, "exposures")
             if len(exposures) != len(rewards) or (exposures <= 0.0).any():
                 raise ValueError("exposure has another length than reward, or is not positive; give one number a row")
+            bad = (rewards < 0.0) | (rewards % 1.0 != 0.0) | ((rewards > exposures) if trials is not None else False)
+            if bad.any():
+                row = int(np.flatnonzero(bad)[0])
+                most = f" of at most {exposures[row]:g}" if trials is not None else ""
+                raise ValueError(f"the reward in row {row} is {rewards[row]:g}; give a count{most}, a whole number")
         return _summed(names, group, rewards, contexts, weights, exposures)
 
     def __radd__(self, other: Any) -> Statistics:

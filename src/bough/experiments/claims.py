@@ -231,7 +231,11 @@ def _bounds(cell: SyntheticCell, rounds: int) -> dict[str, float]:
 def clicks_claims(results: Sequence[CellResult]) -> list[Claim]:
     """HierTS against the samplers that know less of the tree, and what they are apart from each other."""
     below = [(r, name, "HierTS") for r in results for name in ("BetaTS", "TS", "FlatTS")]
-    return [_by_gaps(below, "Clicks: HierTS below BetaTS, TS and FlatTS", "beyond the paper")]
+    rival = [(r, "BayesUCB", "HierTS") for r in results]
+    return [
+        _by_gaps(below, "Clicks: HierTS below BetaTS, TS and FlatTS", "beyond the paper"),
+        _by_gaps(rival, "Clicks: HierTS below BayesUCB", "beyond the paper"),
+    ]
 
 
 # -- real data -------------------------------------------------------------------------------------

@@ -60,6 +60,7 @@ def experiment() -> Experiment:
         _POLICIES,
         rounds=20_000,
         runs=50,
+        baseline="BetaTS",
         details=details,
     )
 

@@ -110,13 +110,13 @@ def _sizes(results: Sequence[CellResult]) -> str:
 
 def _regrets(experiment: Experiment, results: Sequence[CellResult]) -> str:
     return _table(
-        ["cell", "actions", *experiment.policies, "TS / HierTS"],
+        ["cell", "actions", *experiment.policies, f"{experiment.baseline} / HierTS"],
         (
             [
                 r.cell.name,
                 str(r.n_actions),
                 *(f"{r.mean[name][-1]:.1f} ± {r.error[name][-1]:.1f}" for name in experiment.policies),
-                "{:.2f} ± {:.2f}".format(*r.ratio("TS", "HierTS")),
+                "{:.2f} ± {:.2f}".format(*r.ratio(experiment.baseline, "HierTS")),
             ]
             for r in results
         ),

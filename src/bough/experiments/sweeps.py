@@ -90,6 +90,8 @@ class Experiment:
     policies: tuple[str, ...] = PAPER
     rounds: int = 500
     runs: int = 100
+    baseline: str = "TS"
+    """What the regret of HierTS is divided into, in the report."""
     details: Callable[[], str] | None = None
     """Something more for the report, as Markdown."""
 

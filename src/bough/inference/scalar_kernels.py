@@ -18,8 +18,16 @@ GAIN, OFFSET, DEVIATION = range(3)
 # Distributions of a reward.
 GAUSSIAN, BERNOULLI, POISSON = range(3)
 
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
-_LOG_WEIGHTS = np.log(_WEIGHTS) - 0.5 * math.log(2.0 * math.pi) + 0.5 * _NODES**2
+
+def _quadrature(n: int) -> tuple[Floats, Floats]:
+    """The points of Gauss-Hermite quadrature, and the logarithms of weight over density."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
+    return nodes, np.log(weights) - 0.5 * math.log(2.0 * math.pi) + 0.5 * nodes**2
+
+
+_NODES, _LOG_WEIGHTS = _quadrature(32)
+_FEW_NODES, _FEW_LOG_WEIGHTS = _quadrature(12)
+_NARROW = 0.5  # a cavity's variance times trials up to which few points are enough: they are off by 1e-9 then
 _STILL = 1e-9  # a cavity that moves by less than this, in its own standard deviations, leaves its site as it is
 _ROUNDING = 1e-12  # of a cavity's mean: it comes from differences of messages
 _FAINT = 1e-7  # what counts add to a cavity, relative to its precision, below which the site is a Taylor expansion
@@ -228,14 +236,17 @@ def tilted(family: int, total: float, exposure: float, mean: float, v: float) ->
     _, curve = slopes(family, total, exposure, centre)
     scale = 1.0 / math.sqrt(1.0 / v - curve)
     top = log_likelihood(family, total, exposure, centre) - 0.5 * (centre - mean) ** 2 / v
+    nodes, log_weights = _NODES, _LOG_WEIGHTS
+    if family == BERNOULLI and v * exposure <= _NARROW:
+        nodes, log_weights = _FEW_NODES, _FEW_LOG_WEIGHTS
     z, first, second = 0.0, 0.0, 0.0
-    for k in range(len(_NODES)):
-        score = centre + scale * _NODES[k]
+    for k in range(len(nodes)):
+        score = centre + scale * nodes[k]
         height = log_likelihood(family, total, exposure, score) - 0.5 * (score - mean) ** 2 / v
-        weight = math.exp(height - top + _LOG_WEIGHTS[k])
+        weight = math.exp(height - top + log_weights[k])
         z += weight
-        first += weight * _NODES[k]
-        second += weight * _NODES[k] ** 2
+        first += weight * nodes[k]
+        second += weight * nodes[k] ** 2
     first /= z
     variance = scale * scale * (second / z - first * first)
     return top + math.log(z * scale) - 0.5 * math.log(v), centre + scale * first, variance

@@ -12,7 +12,7 @@ from bough import inputs
 from bough.arrays import Floats, Integers
 from bough.covariance import resolve_one
 from bough.learning.classes import NodeClasses
-from bough.logs import summarise
+from bough.logs import read_rows, summarise
 from bough.model import GaussianModel, Model
 from bough.observations import Observations
 from bough.statistics import Statistics
@@ -74,12 +74,11 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
         raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
     action, reward, context, weight, trials, exposure, intercept, bad = columns
     if model.has_counts and context is not None:
-        if weight is not None or intercept or isinstance(log, str):
-            raise ValueError(
-                f"the rows of a {model.__name__} with contexts are kept one by one: give a frame in memory, with an "
-                "intercept as a column of its own, and no weight"
-            )
-        return Observations.from_frame(log, action, reward, context, trials, exposure)
+        if weight is not None:
+            raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")
+        return read_rows(
+            log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad
+        )
     return summarise(
         log, tree, action, reward, context, weight, trials=trials, exposure=exposure, intercept=intercept, bad=bad
     )
@@ -109,20 +108,19 @@ class Wishes(NamedTuple):
 
     def built(self, tree: Tree, mean: Any, covariance: Any, noise: float) -> Model:
         """A model of the kind that is asked for."""
-        if self.model is GaussianModel:
-            return GaussianModel(tree, mean, covariance, noise)
+        if issubclass(self.model, GaussianModel):
+            return self.model(tree, mean, covariance, noise)
         return self.model(tree, mean, covariance)
 
     @classmethod
     def checked(
         cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure, model: Any
     ) -> Wishes:
-        learned_noise = isinstance(noise, str) and noise == "learn"
-        if model.has_counts and not learned_noise:
-            raise ValueError(f"noise is {noise!r}, but the rewards of a {model.__name__} have none; leave it out")
-        checked_noise = (
-            None if learned_noise and not model.has_counts else _positive("noise", 1.0 if model.has_counts else noise)
-        )
+        checked_noise = None if isinstance(noise, str) and noise == "learn" else _positive("noise", noise)
+        if model.has_counts:
+            if checked_noise is not None:
+                raise ValueError(f"noise is {noise!r}, but the rewards of a {model.__name__} have none; leave it out")
+            checked_noise = 1.0
         learned_mean = isinstance(mean, str) and mean == "learn"
         shape = () if dim is None else (dim,)
         given = None if learned_mean else _numbers("mean", mean, shape)

@@ -71,7 +71,7 @@ def fit_prior(
     `model` is the kind of model: with `BernoulliModel` or `PoissonModel` rewards are clicks or counts, `trials` or
     `exposure` the column that says out of how many or how much, and the evidence that of expectation propagation. The
     variances, and the penalty's centre, which shares out a variance of 1, are then those of log-odds or log-rates; with
-    contexts give `Observations`, or a frame in memory, since sums over contexts are not enough.
+    contexts give `Observations`, or a log whose rows fit into memory, since sums over contexts are not enough.
 
     >>> import bough, numpy
     >>> truth = bough.GaussianModel(bough.Tree.balanced(20, 2), 3.0, bough.by_depth([0.0, 4.0, 1.0]), 0.5)
@@ -91,6 +91,7 @@ def fit_prior(
     """
     if not (isinstance(model, type) and issubclass(model, Model)):
         raise ValueError(f"model is {model!r}; give the class, such as bough.BernoulliModel")
+    model.check_word(trials, exposure)
     named = Columns(action, reward, context, weight, trials, exposure, intercept, bad)
     trees, logs, rows = paired(tree, data, named, model)
     if structure not in _STRUCTURES:

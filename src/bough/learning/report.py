@@ -20,7 +20,7 @@ class Estimate(NamedTuple):
     low: Any
     high: Any
     share: float | None
-    """Of the variance of a reward of the observed actions."""
+    """Of the variance of a reward of the observed actions; where rewards are counts, of their log-odds or log-rates."""
     told_by: int | None
     """How many observed nodes, or for the noise how many rows, speak for it."""
 
