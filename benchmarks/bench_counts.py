@@ -15,6 +15,7 @@ import pytest
 from scipy.special import expit
 
 import bough
+from bough.inference.grid import GridPosterior
 from bough.worlds import Drawn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -173,6 +174,23 @@ def test_contexts(table, per_action):
             f"contexts, {per_action} clicks an action, {what}: means, deviations",
             f"{np.median(off):.3f} ({off.max():.2f}), {np.median(narrow):.3f} ({narrow.max():.2f})",
         )
+
+
+def test_rare_clicks_in_one_context(table):
+    """The worst case of one pass: every site is made from what was known then."""
+    tree = bough.Tree.from_parents([-1])
+    exact = GridPosterior(bough.BernoulliModel(tree, 0.0, 1.0))
+    exact.update([0], [0], trials=[1_000])
+    deviation = float(np.sqrt(exact.covariance[0]))
+    model, log = bough.BernoulliModel(tree, [0.0], 1.0), (np.zeros(1_000, int), np.zeros(1_000), np.ones((1_000, 1)))
+    one_pass, laplace, propagated = (bough.Posterior(model) for _ in range(3))
+    one_pass.update(*log)
+    laplace.settle(log)
+    propagated.settle(log, method="propagation")
+    for what, posterior in (("one pass", one_pass), ("Laplace", laplace), ("propagation", propagated)):
+        off = abs(float(posterior.mean[0, 0] - exact.mean[0])) / deviation
+        narrow = float(np.sqrt(posterior.covariance[0, 0, 0])) / deviation
+        table.note(f"0 of 1,000 in one context, {what}: mean, deviation", f"{off:.2f}, {narrow:.2f}")
 
 
 def test_settling_a_large_log(table):

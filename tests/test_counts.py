@@ -271,6 +271,61 @@ def test_random_intercepts_are_those_of_lme4(name, kind):
     assert fit.covariances["depth 1"] == pytest.approx(theirs["variance"], rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("kind", "totals", "exposure", "mean", "variance"),
+    [  # maxima of exact integrals on a fine grid, with the penalty, by Nelder and Mead's method
+        ("bernoulli", [8, 4, 0, 0, 0, 0, 0, 1, 1, 1], [26, 21, 12, 13, 3, 4, 2, 8, 32, 26], -2.75101, 1.12415),
+        ("bernoulli", [0, 1, 1, 3, 0, 0, 7, 0], [16, 14, 29, 15, 14, 3, 38, 34], -3.11514, 1.26566),
+        ("poisson", [0, 0, 0, 0, 8], [3, 8, 5, 17, 31], -3.59089, 2.16621),
+    ],
+)
+def test_small_stars_have_the_best_mean_and_variance(kind, totals, exposure, mean, variance):
+    tree = bough.Tree.from_parents([-1] + [0] * len(totals))
+    fit = bough.fit_prior(tree, bough.Statistics.from_rows(tree.leaves, totals, exposure=exposure), model=KINDS[kind])
+    assert fit.converged
+    assert fit.mean == pytest.approx(mean, abs=1e-3)
+    assert fit.covariances["depth 1"] == pytest.approx(variance, rel=1e-3)
+
+
+@pytest.mark.parametrize("penalty", [2.0, None])
+def test_logs_with_hardly_a_click_are_fitted_or_refused(penalty):
+    """Of 60 sparse logs none may end in anything but a finite fit or a clear refusal."""
+    refusals, fits = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        tree = bough.Tree.balanced(int(rng.integers(2, 5)), int(rng.integers(1, 4)))
+        actions = rng.choice(tree.leaves, int(10.0 ** rng.uniform(0.5, 2.5)))
+        log = bough.Statistics.from_rows(actions, (rng.random(len(actions)) < 0.04).astype(float))
+        try:
+            fits.append(bough.fit_prior(tree, log, model=bough.BernoulliModel, penalty=penalty))
+        except ValueError as error:
+            refusals.append(str(error))
+    assert all("give" in text or "all are the same" in text for text in refusals)
+    assert len(fits) > 20
+    assert all(np.isfinite(fit.mean) and -np.inf < fit.log_evidence < 0.0 for fit in fits)
+
+
+def test_contexts_that_repeat_each_other_share_their_effect():
+    tree, rows = contextual_rows("bernoulli", 200, seed=9)
+    x = np.asarray(rows.context)
+    twice = bough.Observations(rows.action, rows.reward, np.column_stack([x, x[:, 1]]))
+    fit = bough.fit_prior(tree, twice, model=bough.BernoulliModel)
+    assert fit.converged
+    assert fit.mean[1] == pytest.approx(fit.mean[2], abs=1e-6)
+    assert np.abs(fit.mean).max() < 10.0
+
+
+def test_a_kind_of_ones_own_keeps_the_noise_that_was_learned():
+    class Mine(bough.GaussianModel):
+        pass
+
+    rng = np.random.default_rng(0)
+    log = bough.Statistics.from_rows(rng.choice(list(TREE.actions), 300).tolist(), rng.normal(0.0, 0.1, 300))
+    fit = bough.fit_prior(TREE, log, model=Mine)
+    assert type(fit.model) is Mine
+    assert fit.model.noise_variance == pytest.approx(0.01, rel=0.3)
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_variances_are_recovered_from_many_trees(kind):
     # 30 trees: the leaf and middle variances have standard errors of some 5% and 10%, the top level of 20%.

@@ -184,6 +184,54 @@ def test_the_quadrature_is_right_where_data_and_prior_are_far_apart():
         assert float(mpmath.log(z) - 240 - mpmath.log(2 * mpmath.pi * 0.23) / 2) == pytest.approx(log_z, abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("mean", "variance", "exposure"), [(70.0, 100.0, 1.0), (700.0, 1.0, 1.0), (128.0, 33.0, 423.0)]
+)
+def test_no_counts_at_all_pull_a_high_rate_down_to_where_it_belongs(mean, variance, exposure):
+    posterior, grid = both(
+        bough.PoissonModel(bough.Tree.from_parents([-1]), mean, variance), [0], np.zeros(1), np.array([exposure])
+    )
+    off, spread, evidence = errors(posterior, grid)
+    assert max(off[0], spread[0]) < 0.03
+    assert evidence < 0.03
+
+
+def test_a_likelihood_that_is_faint_in_the_middle_of_a_wide_cavity_counts_at_its_edge():
+    model = bough.BernoulliModel(bough.Tree.from_nested(list("abcd")), -15.0, bough.by_depth([500.0, 100.0]))
+    posterior, grid = both(model, list("abcd"), np.zeros(4), np.full(4, 10.0))
+    off, spread, evidence = errors(posterior, grid)
+    assert max(off.max(), spread.max(), evidence) < 0.1
+
+
+def test_the_order_does_not_matter_where_variances_are_large():
+    tree = bough.Tree.balanced(2, 8)
+    model = bough.BernoulliModel(tree, 0.0, bough.by_height([2.0**height for height in range(9)]))
+    first, second = bough.Posterior(model), bough.Posterior(model)
+    first.update(tree.leaves, np.zeros(256), trials=10)
+    second.update(tree.leaves[::-1], np.zeros(256), trials=10)
+    np.testing.assert_allclose(second.mean, first.mean, atol=1e-6)
+
+
+def test_a_context_that_says_nothing_leaves_the_prior():
+    posterior = bough.Posterior(bough.BernoulliModel(TREE, [-1.0, 0.0], 0.01))
+    posterior.update("green", 0, [800.0, 0.0])
+    np.testing.assert_allclose(posterior.covariance[TREE.index("green")].diagonal(), 0.03, rtol=1e-6)
+    surprised = bough.Posterior(bough.BernoulliModel(bough.Tree.from_parents([-1]), [-40.0], 1.0))
+    surprised.update(0, 1, [1.0])
+    np.testing.assert_allclose(surprised.mean, [[-39.0]], rtol=1e-6)
+
+
+def test_a_log_that_cannot_be_settled_leaves_everything_as_it_was(monkeypatch):
+    posterior = bough.Posterior(CONTEXTUAL)
+    posterior.update("green", 1, [1.0, 0.5])
+    before = posterior.mean.copy()
+    monkeypatch.setattr("bough.inference.vector_sites.VectorSites._propagate", lambda *_: float("nan"))
+    with pytest.raises(ValueError, match="cannot be computed"):
+        posterior.settle((["black"], [1], [[1.0, 2.0]]), method="propagation")
+    np.testing.assert_array_equal(posterior.mean, before)
+    assert posterior.n_observations == 1
+
+
 def test_a_parameter_that_is_known_stays_known():
     posterior = bough.Posterior(bough.BernoulliModel(TREE, -2.0, 0.0))
     posterior.update(["green", "black"], [50, 0], trials=[100, 100])

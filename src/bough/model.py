@@ -19,6 +19,7 @@ from bough.prior import TreePrior
 from bough.statistics import Statistics
 from bough.treefile import restored_tree, tree_arrays
 
+MOST_COUNTED = 1e8  # a rate beyond which drawing a count would take too long
 _KIND = "model"
 _VERSION = 1
 
@@ -301,6 +302,8 @@ class PoissonModel(Model):
 
     def reward(self, mean: float, noise: float) -> float:
         """The quantile of the Poisson distribution."""
+        if not mean <= MOST_COUNTED:
+            raise ValueError(f"a mean reward of {mean:g} is too large to simulate counts of; give smaller variances")
         if mean == 0.0 or noise <= float(np.exp(-mean)):
             return 0.0
         found = float(np.ceil(pdtrik(noise, mean)))

@@ -68,6 +68,8 @@ class Observations:
             table = table.collect() if isinstance(table, nw.LazyFrame) else table
         except TypeError:
             raise ValueError(f"frame is a {type(frame).__name__}; give a pandas, polars or pyarrow frame") from None
+        if isinstance(context, str) or not (isinstance(action, str) and isinstance(reward, str)):
+            raise ValueError("action and reward are names of columns, and context is a list of them; give such")
         features = None if context is None else list(context)
         for name in (action, reward, *(features or []), trials, exposure):
             if name is not None and name not in table.columns:
@@ -103,7 +105,10 @@ class Observations:
         return Observations(names, *(joined(name) for name in ("reward", "context", "trials", "exposure")))
 
     def __repr__(self) -> str:
-        dim = "" if self.context is None else f", dim={np.shape(self.context)[-1]}"
+        try:
+            dim = "" if self.context is None else f", dim={np.shape(self.context)[1]}"
+        except (ValueError, IndexError):  # whoever uses it will say what is wrong
+            dim = ", dim=?"
         return f"Observations(n_rows={np.size(self.reward)}{dim})"
 
     def rows(self, model: Model) -> Rows:

@@ -304,7 +304,7 @@ def _matched_beta(mean: float, variance: float) -> tuple[float, float]:
     """The Beta distribution with the moments of sigmoid(score), the score normal."""
     p, spread = logistic_moments(mean, variance)
     size = min(p * (1.0 - p) / max(spread, 1e-300) - 1.0, 1e12)  # where nothing is uncertain, as good as known
-    return p * size, (1.0 - p) * size
+    return max(p * size, 1e-9), max((1.0 - p) * size, 1e-9)
 
 
 def _made_refit(posterior: Posterior, refit: bool, statistics: Statistics | None) -> Refit | None:

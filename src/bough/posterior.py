@@ -152,11 +152,11 @@ class Posterior:
         Posterior(n_actions=2, dim=2, n_observations=2)
         """
         engine = self._engine
+        if method not in ("laplace", "propagation"):
+            raise ValueError(f'method is {method!r}; give "laplace" or "propagation"')
         if isinstance(engine, VectorSites):
             if log is None:
                 raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
-            if method not in ("laplace", "propagation"):
-                raise ValueError(f'method is {method!r}; give "laplace" or "propagation"')
             rows = observations.rows_of(log, self.model)
             if not len(rows.rewards):
                 raise ValueError("the log is empty; give at least one row")
@@ -173,10 +173,6 @@ class Posterior:
     def checked_context(self, context: Any) -> Floats:
         """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
         return observations.checked_context(self.model, context)
-
-    def checked_contexts(self, contexts: Any) -> Floats:
-        """Contexts as an (n, d) array, or a `ValueError` that says what is wrong with them."""
-        return observations.checked_contexts(self.model, contexts)
 
     # -- answers -------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,9 +37,11 @@ def increasing(branching: int, height: int) -> GaussianModel:
 
 
 def clicks(
-    branching: int = 10, height: int = 3, rate: float = 0.05, variances: Sequence[float] = CLICK_VARIANCES
+    branching: int = 10, height: int = 3, rate: Any = 0.05, variances: Sequence[float] | None = None
 ) -> BernoulliModel:
     """Actions that are clicked at this rate on average; log-odds have these variances by height, actions first.
+
+    Without them it is 0.1, 0.2, 0.4 and 0.3 for a tree of height 3, and equal shares of 1 for others.
 
     >>> import bough
     >>> model = bough.problems.clicks(rate=0.05)
@@ -49,14 +52,16 @@ def clicks(
     """
     from scipy.optimize import brentq  # takes longer to load than the rest
 
-    if not 0.0 < rate < 1.0:
+    if isinstance(rate, str) or not 0.0 < rate < 1.0:
         raise ValueError(f"rate is {rate!r}; give a probability between 0 and 1")
     tree = Tree.balanced(branching, height)
+    if variances is None:
+        variances = CLICK_VARIANCES if height == len(CLICK_VARIANCES) - 1 else [1.0 / (height + 1)] * (height + 1)
     prior = BernoulliModel(tree, 0.0, by_height(variances))
     spread = float(prior.marginal_covariance[-1])
     reach = 40.0 + 10.0 * spread
 
     def off(mean: float) -> float:
-        return float(logistic_mean(np.array([mean]), np.array([spread]))[0]) - rate
+        return float(logistic_mean(np.array([mean]), np.array([spread]))[0] - rate)
 
     return BernoulliModel(tree, brentq(off, -reach, reach), by_height(variances))

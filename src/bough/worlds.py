@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bough.arrays import Flags, Floats, Integers
-from bough.model import Model
+from bough.model import MOST_COUNTED, Model
 
 Contexts = Callable[[np.random.Generator, int], Floats] | Floats | None
 
@@ -102,9 +102,12 @@ class World:
             raise ValueError(f"residuals are added to a mean, which makes no reward of a {type(self.model).__name__}")
         if ((self.noise < 0.0) | (self.noise >= 1.0)).any():
             raise ValueError("the noise has numbers outside [0, 1); give uniform ones, such as rng.random(rounds)")
-        most = 1.0 if self.model.rewards == "bernoulli" else np.inf
+        most = 1.0 if self.model.rewards == "bernoulli" else MOST_COUNTED
         if self.model.is_scalar and ((self.truth < 0.0) | (self.truth > most)).any():
-            raise ValueError(f"the truth is not all from 0 to {most:g}; give the actions' mean rewards")
+            raise ValueError(
+                f"the truth is not all from 0 to {most:g}; give the actions' mean rewards, or a model with smaller "
+                "variances"
+            )
 
     @property
     def rounds(self) -> int:

@@ -9,7 +9,7 @@ from bough.inference import scalar_kernels
 
 STILL = 1e-9  # how far, in standard deviations, a site may move its row's score once settled
 MOST_SWEEPS = 500
-_BOLD = 10  # sweeps of full steps; later ones go half way, since all sites at once may overshoot
+_BOLD, _CAREFUL = 10, 40  # sweeps of full steps, then of half ones, then of small ones: all at once may overshoot
 LEAST = 1e-12  # the smallest precision of a row: it has to say where it is
 
 
@@ -22,6 +22,10 @@ class RowSites:
         self.precision, self.information = np.full(n, LEAST), np.zeros(n)
         self.surplus = 0.0
         """How much more probable, as a logarithm, the counts are than their sites, in the cavities."""
+
+    def forget(self) -> None:
+        """Have all sites say nothing."""
+        self.precision, self.information = np.full(len(self.precision), LEAST), np.zeros(len(self.precision))
 
     def remake(self, mean: Floats, variance: Floats, sweep: int) -> bool:
         """Make all sites again, from the posterior of each score as it is with them; False where none moves.
@@ -40,7 +44,7 @@ class RowSites:
         moved = np.abs(fresh_nu - nu - (fresh_tau - tau) * mean) * np.sqrt(variance)
         if max(moved.max(), (np.abs(fresh_tau - tau) * variance).max()) <= STILL:
             return False
-        size = 1.0 if sweep < _BOLD else 0.5
+        size = 1.0 if sweep < _BOLD else 0.5 if sweep < _CAREFUL else 0.2
         self.precision = tau + size * (fresh_tau - tau)
         self.information = nu + size * (fresh_nu - nu)
         return True

@@ -30,6 +30,7 @@ _FEW_NODES, _FEW_LOG_WEIGHTS = _quadrature(12)
 _NARROW = 0.5  # a cavity's variance times trials up to which few points are enough: they are off by 1e-9 then
 _STILL = 1e-9  # a cavity that moves by less than this, in its own standard deviations, leaves its site as it is
 _ROUNDING = 1e-12  # of a cavity's mean: it comes from differences of messages
+_FAR = 8.0  # standard deviations that a cavity reaches
 _FAINT = 1e-7  # what counts add to a cavity, relative to its precision, below which the site is a Taylor expansion
 
 
@@ -196,18 +197,34 @@ def log_likelihood_of_all(family: int, totals: Floats, exposures: Floats, scores
 
 
 @kernel
+def _lambert(x: float) -> float:
+    """The w with w + log(w) = x."""
+    if x < -30.0:
+        return math.exp(x)
+    w = x - math.log(x) if x > 1.0 else math.exp(x) / (1.0 + math.exp(x))
+    for _ in range(6):
+        w *= (1.0 + x - math.log(w)) / (1.0 + w)
+    return w
+
+
+@kernel
 def _mode(family: int, total: float, exposure: float, mean: float, v: float) -> float:
     """Where the likelihood times the normal density of this mean and variance is highest: Newton in a bracket.
 
-    Between the mean and where the likelihood alone is highest, and no further than the slope at the mean can pull.
+    Clicks: between the mean and where the likelihood alone is highest, and no further than the slope at the mean can
+    pull. Counts: Lambert's function has the answer, but for rounding.
     """
-    pull, _ = slopes(family, total, exposure, mean)
-    peak = math.log(total) if total > 0.0 else -math.inf
-    rest = exposure - total if family == BERNOULLI else exposure
-    peak -= math.log(rest) if rest > 0.0 else -math.inf
-    low = max(mean + v * pull, peak) if pull < 0.0 else mean
-    high = min(mean + v * pull, peak) if pull > 0.0 else mean
-    score, before = mean, math.inf
+    low, high, score = -math.inf, math.inf, mean
+    if family == BERNOULLI:
+        pull, _ = slopes(family, total, exposure, mean)
+        peak = math.log(total) if total > 0.0 else -math.inf
+        peak -= math.log(exposure - total) if exposure > total else -math.inf
+        low = max(mean + v * pull, peak) if pull < 0.0 else mean
+        high = min(mean + v * pull, peak) if pull > 0.0 else mean
+    else:
+        score = mean + v * total
+        score -= _lambert(math.log(v * exposure) + score)
+    before = math.inf
     for _ in range(100):
         slope, curve = slopes(family, total, exposure, score)
         slope -= (score - mean) / v
@@ -217,7 +234,8 @@ def _mode(family: int, total: float, exposure: float, mean: float, v: float) -> 
         else:
             high = score
         step = -slope / curve
-        if not (low < score + step < high and abs(step) < 0.5 * before):  # halve where Newton would go back and forth
+        sound = low < score + step < high and abs(step) < 0.5 * before  # or Newton would go back and forth
+        if not sound and low > -math.inf and high < math.inf:
             step = 0.5 * (low + high) - score
         score += step
         before = abs(step)
@@ -263,7 +281,10 @@ def site(
     """
     score = mean + offset
     slope, curve = slopes(family, total, exposure, score)
-    if -curve * v < _FAINT and abs(slope) * math.sqrt(v) < 1e-3:
+    reach = _FAR * math.sqrt(v)  # the likelihood has to be faint wherever the cavity is
+    nearest = score + reach if family == POISSON else max(abs(score) - reach, 0.0)
+    _, steepest = slopes(family, total, exposure, nearest)
+    if -steepest * v < _FAINT and abs(slope) * math.sqrt(v) < 1e-3:
         probability = log_likelihood(family, total, exposure, score) + 0.5 * v * (curve + slope * slope)
         return -curve, slope - curve * offset, probability
     probability, centre, variance = tilted(family, total, exposure, score, v)
@@ -535,7 +556,7 @@ def deviance(
 
 @kernel
 def _choose(score: Floats, rng: np.random.Generator) -> int:
-    """The largest score's place, ties broken as `policies.largest` breaks them; vector_kernels.py has its twin."""
+    """The largest score's place, ties broken as `choosing.largest` breaks them; vector_kernels.py has its twin."""
     best = 0
     ties = 1
     for k in range(1, len(score)):

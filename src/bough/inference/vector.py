@@ -159,6 +159,7 @@ class VectorEngine:
                 self.touched.forget(before)
                 raise
         self._triangle[before:n] = np.eye(len(self._mean))
+        self._stale[before:n] = True  # even where no row follows
 
     def _refreshed_roots(self) -> Floats:
         """F' by slot, with the stale ones computed again."""

@@ -370,7 +370,7 @@ def projected_variances(
 
 @kernel
 def _choose(score: Floats, rng: np.random.Generator) -> int:
-    """The largest score's place, ties broken as `policies.largest` breaks them; scalar_kernels.py has its twin."""
+    """The largest score's place, ties broken as `choosing.largest` breaks them; scalar_kernels.py has its twin."""
     best = 0
     ties = 1
     for k in range(1, len(score)):

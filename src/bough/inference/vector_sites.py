@@ -10,6 +10,7 @@ expectation propagation may go on, with a site for each row of the log.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -72,9 +73,8 @@ class VectorSites(VectorEngine):
             offset, v = vector_kernels.score_moments(contexts[i].copy(), slots[i], *tree, scratch)
             m, eta, probability = scalar_kernels.site(self._family, rewards[i], exposure[i], means[i], offset, v)
             self._log_probability += probability
-            if m > 0.0:
-                root = math.sqrt(m)
-                self._observe_rows(slots[i : i + 1], root * contexts[i : i + 1], np.array([eta / root]))
+            root = math.sqrt(max(m, LEAST))
+            self._observe_rows(slots[i : i + 1], root * contexts[i : i + 1], np.array([eta / root]))
 
     def _counted(self, exposure: Floats) -> Floats:
         return exposure if self._family == scalar_kernels.BERNOULLI else np.ones(len(exposure))
@@ -91,11 +91,17 @@ class VectorSites(VectorEngine):
         assert rows.contexts is not None
         assert rows.exposure is not None
         log = _Log(rows.leaves, rows.rewards, rows.contexts, rows.exposure, rows.contexts @ self._mean)
+        before = copy.deepcopy(self.__dict__)
         precision, information, log_probability = self._mode(log)
         if propagate:
             sites = RowSites(self._family, log.rewards, log.exposure, log.means)
             sites.precision, sites.information = precision, information
             log_probability = self._propagate(log, sites)
+        if not math.isfinite(log_probability):
+            self.__dict__ = before
+            raise ValueError(
+                "the log's posterior cannot be computed; are contexts of hundreds, or the prior's variances, meant so?"
+            )
         self._log_probability[0] = log_probability
         self._count[:] = 0.0
         np.add.at(self._count, self.touched.slots(log.leaves), self._counted(log.exposure))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from inspect import isabstract
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from bough.statistics import Statistics
 from bough.tree import Tree
 
 _STRUCTURES = ("full", "diagonal", "scaled")
-_FURTHEST = 30.0  # how far from its start a logarithm may go; what reaches the lower end is zero
+_FURTHEST = 30.0  # how far below its start a logarithm may go; what reaches that is zero
 _NEAR_ZERO = 1e-4  # of the rewards' variance: smaller variances are asked whether they are zero
 _VAGUE = 1.5  # a standard error of a log-variance beyond which its interval begins at zero
 _DROP = 1.3528  # of the log evidence at the upper end of a one-sided 95% interval
@@ -89,7 +90,7 @@ def fit_prior(
     log evidence -2,648.9, converged
     >>> agent = bough.HierTS(fit.model, seed=0)
     """
-    if not (isinstance(model, type) and issubclass(model, Model)):
+    if not (isinstance(model, type) and issubclass(model, Model)) or isabstract(model):
         raise ValueError(f"model is {model!r}; give the class, such as bough.BernoulliModel")
     model.check_word(trials, exposure)
     named = Columns(action, reward, context, weight, trials, exposure, intercept, bad)
@@ -247,13 +248,13 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         np.zeros(len(start)),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(low / one, _FURTHEST / one) for low, one in zip(lowest, unit, strict=True)],
+        bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
         options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": 1e-7},
     )
     parameters = start + unit * found.x
     _, gradient = objective.value_and_gradient(parameters)
     step = parameters - start
-    inside = (step > lowest + 1e-9) & (step < _FURTHEST - 1e-9)
+    inside = (step > lowest + 1e-9) & (step < objective.furthest - 1e-9)
     slope = float(np.abs(gradient * unit)[inside].max(initial=0.0))
     floored = objective.noise_learned and not inside[-1]  # rewards that do not vary within actions
     return parameters, slope <= _SLOPE and not floored

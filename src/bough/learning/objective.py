@@ -24,6 +24,7 @@ class Penalty(NamedTuple):
 class Objective(ABC):
     """A log evidence, penalised or not, as a function of a vector of parameters."""
 
+    furthest = 30.0  # how far above its start a logarithm may go
     mean: Any  # the prior mean at the last evaluation
     mean_error: Any  # its standard error; zero where it is given
 

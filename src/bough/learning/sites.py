@@ -9,6 +9,7 @@ settled along with them, as the weighted least-squares fit to what the sites say
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +21,25 @@ from bough.learning.asked import Structure
 from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
 from bough.learning.scalar import ScalarEvidence
-from bough.learning.vector import VectorEvidence
+from bough.learning.vector import VectorEvidence, mean_errors
 from bough.model import Model
 from bough.statistics import Statistics
 
 
+def checked_evidence(value: float) -> float:
+    """A log evidence, or a `ValueError` where rounding has eaten it up."""
+    if not math.isfinite(value):
+        raise ValueError(
+            "the counts say too little, or too extreme things, for a prior to be learned from them; give more of them, "
+            "a penalty, or the mean"
+        )
+    return value
+
+
 class ScalarSiteEvidence(ScalarEvidence):
     """The log evidence of counts in d = 1; parameters are log-variances by group."""
+
+    furthest = 5.0  # a factor of 150: beyond that, log-odds or log-rates are as good as infinite
 
     def __init__(
         self,
@@ -53,33 +66,56 @@ class ScalarSiteEvidence(ScalarEvidence):
         rate = (sums.sum_y.sum() + 0.5) / (exposure.sum() + 1.0)
         if mean is None:
             self.mean = math.log(rate / (1.0 - rate)) if self._family == scalar_kernels.BERNOULLI else math.log(rate)
+        self._first_mean = self.mean
 
     def evidence(self, variance: Floats, noise: float) -> tuple[float, Floats]:  # noqa: ARG002
         """The log evidence, with its gradient by all log-variances and a zero for the noise; settles `mean`."""
         forest, state = self.forest, self._state
         tree = (forest.parent, forest.class_, np.ascontiguousarray(variance), state)
-        self._collect(variance)
-        for sweep in range(MOST_SWEEPS):
-            size = 1.0 if sweep < BOLD else 0.5
-            moved = scalar_kernels.sweep(self._leaves, self._family, self.mean, *tree, self._law, size)
-            told = state[self._roots]
-            m, eta = told[:, scalar_kernels.M_TOLD].sum(), told[:, scalar_kernels.ETA_TOLD].sum()
-            step = float(eta / m) if self._given_mean is None else 0.0
-            if not moved and abs(step) * math.sqrt(m) <= STILL:
-                break
-            if step:
-                self.mean += step
-                state[self._leaves, scalar_kernels.ETA] -= state[self._leaves, scalar_kernels.M] * step
-                self._collect(variance)
-        self.mean_error = 1.0 / math.sqrt(float(m)) if self._given_mean is None else 0.0
+        if not self._settled(tree):
+            self._forget()  # where an evaluation has gone astray, the next begins anew
+            self._settled(tree)
+        m = float(state[self._roots, scalar_kernels.M_TOLD].sum())
+        self.mean_error = 1.0 / math.sqrt(max(m, 1e-300)) if self._given_mean is None else 0.0
         nothing, scratch = np.zeros(len(state)), self._scratch
         gradient = np.empty(len(variance) + 1)
         evidence_kernels.spread(
             forest.parent, forest.class_, nothing, nothing, tree[2], 1.0, 0.0, state[:, scalar_kernels.M].copy(),
             state[:, scalar_kernels.ETA].copy(), scratch[2], scratch[3], gradient,
         )  # fmt: skip
-        value = scalar_kernels.site_surplus(self._leaves, self._family, self.mean, *tree)
-        return float(value + scalar_kernels.log_mass(*tree[1:])), gradient
+        value = float(scalar_kernels.site_surplus(self._leaves, self._family, self.mean, *tree))
+        return checked_evidence(value + float(scalar_kernels.log_mass(*tree[1:]))), gradient
+
+    def _forget(self) -> None:
+        """Go back to where the first evaluation began."""
+        self._state[:, : scalar_kernels.COUNT] = 0.0
+        self._state[:, scalar_kernels.WIDTH] = -1.0
+        self.mean = self._first_mean
+
+    def _settled(self, tree: tuple[Any, Any, Floats, Floats]) -> bool:
+        """Settle the sites and the mean; whether that came to an end."""
+        state, variance = self._state, tree[2]
+        self._collect(variance)
+        for sweep in range(MOST_SWEEPS):
+            size = 1.0 if sweep < BOLD else 0.5
+            moved = scalar_kernels.sweep(self._leaves, self._family, self.mean, *tree, self._law, size)
+            if self._given_mean is not None:
+                if not moved:
+                    return True
+                continue
+            told = state[self._roots]
+            m, eta = float(told[:, scalar_kernels.M_TOLD].sum()), float(told[:, scalar_kernels.ETA_TOLD].sum())
+            if not (0.0 < m < math.inf and math.isfinite(eta)):
+                return False
+            step = eta / m
+            if not moved and abs(step) * math.sqrt(m) <= STILL:
+                return True
+            step = size * min(max(step, -1.0), 1.0)  # further than that, sites would say something else
+            self.mean += step
+            state[self._leaves, scalar_kernels.ETA] -= state[self._leaves, scalar_kernels.M] * step
+            state[self._leaves, scalar_kernels.CAVITY] -= step  # a deviation from the mean, as all
+            self._collect(variance)
+        return False
 
     def _collect(self, variance: Floats) -> None:
         """Have every node collect anew what its leaves say."""
@@ -92,6 +128,8 @@ class ScalarSiteEvidence(ScalarEvidence):
 
 class VectorSiteEvidence(VectorEvidence):
     """The log evidence of counts in contexts: every row has a site of its own, all made again at once."""
+
+    furthest = 5.0
 
     def __init__(
         self,
@@ -113,18 +151,48 @@ class VectorSiteEvidence(VectorEvidence):
         self._slot = slot[self._place]
         totals, exposure = forest.rows.rewards[order], forest.rows.exposure[order]
         self._sites = RowSites(FAMILIES[model.rewards], totals, exposure, np.zeros(len(totals)))
-        super().__init__(forest, covariance, group, 1.0, False, mean, penalty, structure)
+        self._learns_mean, self._first_mean = mean is None, np.zeros(self._x.shape[1])
+        given = self._first_mean if mean is None else mean
+        super().__init__(forest, covariance, group, 1.0, False, given, penalty, structure)
 
     def _passes(self, factor: Floats, noise: float) -> tuple[float, Floats, float]:
         """The settled log evidence, and the excess of the second moments by class."""
+        found = self._settled(factor, noise)
+        if found is None:
+            self._sites.forget()  # where an evaluation has gone astray, the next begins anew
+            self._given_mean = self._first_mean.copy()
+            found = self._settled(factor, noise) or self._mass(factor, noise)
+        mass, excess = found
+        if self._learns_mean:
+            self.mean_error = mean_errors(self._top[:, :-1]) / self._unit
+        return checked_evidence(mass + self._sites.surplus), excess, 0.0
+
+    def _settled(self, factor: Floats, noise: float) -> tuple[float, Floats] | None:
+        """Settle the sites and the mean; None where that does not come to an end."""
         x, sites = self._x, self._sites
         for sweep in range(MOST_SWEEPS):
             mass, excess = self._mass(factor, noise)
+            if not (math.isfinite(mass) and np.isfinite(self._means).all()):
+                return None
             mean = np.einsum("nd,nd->n", x, self._means[self._slot])
             variance = np.einsum("nd,nde,ne->n", x, self._covariances[self._slot], x)
-            if not sites.remake(mean, variance, sweep):
-                break
-        return mass + sites.surplus, excess, 0.0
+            moved = sites.remake(mean, variance, sweep)
+            if self._learns_mean:
+                moved = self._step_mean() or moved
+            if not moved:
+                return mass, excess
+        return None
+
+    def _step_mean(self) -> bool:
+        """Move the mean towards the least-squares fit to what the sites say; whether it was elsewhere."""
+        assert self._given_mean is not None
+        triangle, target = self._top[:, :-1], self._top[:, -1]
+        off = target - triangle @ self._given_mean
+        step, *_ = np.linalg.lstsq(triangle, off, rcond=1e-10)
+        if np.abs(triangle @ step).max() <= STILL:
+            return False
+        self._given_mean = self._given_mean + step / max(float(np.abs(self._x @ step).max()), 1.0)
+        return True
 
     def _mass(self, factor: Floats, noise: float) -> tuple[float, Floats]:
         """The log of the prior's integral over all sites, and the excess, with one pass up and one down."""

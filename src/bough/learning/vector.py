@@ -135,6 +135,7 @@ class VectorEvidence(Objective):
         top = np.empty((d, d + 1))
         slots = (forest.parent, forest.class_, forest.leaf, rows, factor)
         deviance = kernels.gather_vectors(*slots, self._collected, self._solved, top)
+        self._top = top  # what is told to the prior mean
         inside = self._given_mean
         if inside is None:
             inside, *_ = np.linalg.lstsq(top[:, :d], top[:, d], rcond=None)
@@ -145,7 +146,7 @@ class VectorEvidence(Objective):
         )
         self.mean = inside / self._unit
         if self._given_mean is None:
-            self.mean_error = _errors(top[:, :d]) / self._unit
+            self.mean_error = mean_errors(top[:, :d]) / self._unit
         n, residual = forest.n_rows, self._residual / noise
         value = -0.5 * (deviance + residual + n * math.log(2.0 * math.pi * noise))
         return value, excess, 0.5 * (squares + residual - n)
@@ -229,7 +230,7 @@ def _roots(covariance: Floats) -> Floats:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
 
-def _errors(triangle: Floats) -> Floats:
+def mean_errors(triangle: Floats) -> Floats:
     """The standard errors of what solves a triangular system with unit noise; inf where it does not tell."""
     _, sizes, directions = np.linalg.svd(triangle)
     told = sizes > len(sizes) * np.finfo(float).eps * sizes[0]
