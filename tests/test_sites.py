@@ -230,6 +230,12 @@ def test_a_log_that_cannot_be_settled_leaves_everything_as_it_was(monkeypatch):
         posterior.settle((["black"], [1], [[1.0, 2.0]]), method="propagation")
     np.testing.assert_array_equal(posterior.mean, before)
     assert posterior.n_observations == 1
+    fresh = bough.Posterior(CONTEXTUAL)
+    with pytest.raises(ValueError, match="cannot be computed"):
+        fresh.settle((["black"], [1], [[1.0, 2.0]]), method="propagation")
+    assert fresh.n_observations == 0
+    fresh.update("green", 1, [1.0, 0.5])
+    np.testing.assert_allclose(fresh.mean, before)
 
 
 def test_a_parameter_that_is_known_stays_known():

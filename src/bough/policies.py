@@ -1,4 +1,4 @@
-"""Policies: Thompson sampling on the exact posterior (HierTS, FlatTS, TS), and what people compare it with."""
+"""Policies: Thompson sampling on the posterior (HierTS, FlatTS, TS), and what people compare it with."""
 
 from __future__ import annotations
 

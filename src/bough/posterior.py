@@ -1,4 +1,4 @@
-"""Posterior: the exact posterior as a living object."""
+"""Posterior: the posterior as a living object, exact where rewards are Gaussian."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ class BestActions(NamedTuple):
 
 class Posterior:
     """The exact joint posterior of all parameters of a model, given the rewards observed so far.
+
+    Where rewards are clicks or counts it is the Gaussian one of expectation propagation, which is close to that.
 
     An update costs the path from the action to the root, whatever the size of the tree, and only nodes with an
     observation below them take memory. Arrays are in node order: entry i belongs to `model.tree.name(i)`.

@@ -13,7 +13,7 @@ from bough.statistics import Statistics
 
 
 class Engine(Protocol):
-    """The state of an exact posterior and the operations on it; everything comes in checked."""
+    """The state of a posterior and the operations on it; everything comes in checked."""
 
     touched: Touched
 

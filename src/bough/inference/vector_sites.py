@@ -10,7 +10,6 @@ expectation propagation may go on, with a site for each row of the log.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -91,14 +90,14 @@ class VectorSites(VectorEngine):
         assert rows.contexts is not None
         assert rows.exposure is not None
         log = _Log(rows.leaves, rows.rewards, rows.contexts, rows.exposure, rows.contexts @ self._mean)
-        before = copy.deepcopy(self.__dict__)
+        before = {name: np.array(array) for name, array in self.arrays().items()}
         precision, information, log_probability = self._mode(log)
         if propagate:
             sites = RowSites(self._family, log.rewards, log.exposure, log.means)
             sites.precision, sites.information = precision, information
             log_probability = self._propagate(log, sites)
         if not math.isfinite(log_probability):
-            self.__dict__ = before
+            self.restore(before)
             raise ValueError(
                 "the log's posterior cannot be computed; are contexts of hundreds, or the prior's variances, meant so?"
             )
