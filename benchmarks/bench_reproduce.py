@@ -70,6 +70,11 @@ def test_classes(table):
     table.amount("bough reproduce classes", reproduce("classes", "--features", str(FEATURES)), 30.0, "s")
 
 
+def test_clicks(table):
+    reproduce("clicks", "--runs", "2", "--rounds", "5")  # compiles
+    table.note("bough reproduce clicks", f"{reproduce('clicks'):.0f} s")
+
+
 def test_catalogue(table):
     reproduce("catalogue", "--runs", "2", "--rounds", "5")  # compiles
     table.amount("bough reproduce catalogue", reproduce("catalogue"), 300.0, "s")

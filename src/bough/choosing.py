@@ -91,10 +91,13 @@ class Chooser(ABC):
         >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"]), agent.decide(exclude=["black"])
         ('espresso', ['black', 'green'], 'black', 'espresso')
         """
-        tree = self._model.tree
-        if context is not None or not self._model.is_scalar:
-            context = observations.checked_context(self._model, context)
-        candidates, excluded = self._checked_choices(among, exclude)
+        model = self._model
+        tree = model.tree
+        if context is not None or not model.is_scalar:
+            context = observations.checked_context(model, context)
+        candidates, excluded = None, NOTHING
+        if among is not None or not isinstance(exclude, tuple) or exclude:
+            candidates, excluded = self._checked_choices(among, exclude)
         if k is None:
             return tree.node_names.name(int(self._choose(context, 1, candidates, excluded)[0]))
         n_choices = tree.n_actions - len(excluded) if candidates is None else len(candidates)
