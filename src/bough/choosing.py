@@ -95,7 +95,7 @@ class Chooser(ABC):
         tree = model.tree
         if context is not None or not model.is_scalar:
             context = observations.checked_context(model, context)
-        candidates, excluded = None, NOTHING
+        candidates, excluded = None, NOTHING  # what most decisions have
         if among is not None or not isinstance(exclude, tuple) or exclude:
             candidates, excluded = self._checked_choices(among, exclude)
         if k is None:

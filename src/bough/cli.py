@@ -224,6 +224,8 @@ def _add_model_options(command: argparse.ArgumentParser, rewards: bool) -> None:
     prior = command.add_argument_group("the model")
     if rewards:
         _add_rewards_option(prior)
+    else:
+        command.set_defaults(rewards=None)
     prior.add_argument(
         "--problem", choices=("constant", "increasing"), default=None,
         help="every variance 1, or 2 to the power of a node's height (default: increasing; of clicks and counts: "

@@ -170,7 +170,7 @@ def fit(given: argparse.Namespace) -> None:
         raise ValueError("no tree was given; give --tree FILE, one path an action, or a table with --levels")
     if given.context is None and (given.structure is not None or given.intercept):
         raise ValueError("--structure and --intercept go with --context; name its columns, or leave them out")
-    kind = getattr(bough, REWARDS[getattr(given, "rewards", None) or "gaussian"])
+    kind = getattr(bough, REWARDS[given.rewards or "gaussian"])
     if kind.has_counts and given.context is not None and given.weight is not None:
         raise ValueError("clicks and counts in contexts are fitted row by row; leave out --weight")
     penalty = None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty", ' or "none"')
@@ -181,15 +181,17 @@ def fit(given: argparse.Namespace) -> None:
     bad: Literal["error", "skip"] = "skip" if given.skip_bad else "error"
     kind.check_word(given.trials, given.exposure)
     options: dict[str, Any] = {"trials": given.trials, "exposure": given.exposure, "bad": bad}
-    columns = (given.action, given.reward, context)
-    statistics, *others = (
-        bough.summarise(log, tree, *columns, given.weight, intercept=given.intercept, **options) for log in given.log
-    )
-    statistics = data = sum(others, start=statistics)
+    columns, intercept = (given.action, given.reward, context), given.intercept
+    data: Any
     if kind.has_counts and context is not None:
-        logs = import_module("bough.logs")
-        data, *more = (logs.read_rows(log, tree, *columns, intercept=given.intercept, **options) for log in given.log)
-        data = sum(more, start=data)
+        read_rows = import_module("bough.logs").read_rows
+        pairs = [read_rows(log, tree, *columns, intercept=intercept, **options) for log in given.log]
+        data, statistics = (sum(parts[1:], start=parts[0]) for parts in zip(*pairs, strict=True))
+    else:
+        first, *others = (
+            bough.summarise(log, tree, *columns, given.weight, intercept=intercept, **options) for log in given.log
+        )
+        data = statistics = sum(others, start=first)
     fit = bough.fit_prior(
         tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=kind
     )
@@ -238,7 +240,7 @@ def _read_tree(path: Path, levels: str | None) -> bough.Tree:
 def _model(given: argparse.Namespace) -> Any:
     if given.model is not None:
         options = ("tree", "levels", "branching", "height", "problem", "by_depth", "mean", "noise_variance", "rewards")
-        twice = next((name for name in options if getattr(given, name, None) is not None), None)
+        twice = next((name for name in options if getattr(given, name) is not None), None)
         if twice is not None:
             raise ValueError(f"--model has the tree and the prior already; leave out --{twice.replace('_', '-')}")
         model = bough.GaussianModel.load(given.model)
@@ -258,12 +260,12 @@ def _model(given: argparse.Namespace) -> Any:
     covariance: Any = 1.0
     if given.by_depth:
         covariance = bough.by_depth([_number(value, "--by-depth") for value in given.by_depth.split(",")])
-    elif given.problem is None and getattr(given, "rewards", None) not in (None, "gaussian"):
+    elif given.problem is None and given.rewards not in (None, "gaussian"):
         covariance = 1.0 / (tree.height + 1)
     elif given.problem != "constant":
         covariance = bough.by_height([2.0**height for height in range(tree.height + 1)])
     mean = 0.0 if given.mean is None else given.mean
-    kind = getattr(bough, REWARDS[getattr(given, "rewards", None) or "gaussian"])
+    kind = getattr(bough, REWARDS[given.rewards or "gaussian"])
     if not kind.has_counts:
         return kind(tree, mean, covariance, 1.0 if given.noise_variance is None else given.noise_variance)
     if given.noise_variance is not None:

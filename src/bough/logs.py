@@ -90,15 +90,15 @@ def read_rows(
     exposure: str | None = None,
     intercept: bool = False,
     bad: Literal["error", "skip"] = "error",
-) -> Observations:
-    """The rows of a log in memory, where sums are not enough; with the checks, and the arguments, of `summarise`."""
-    summarise(log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad)
+) -> tuple[Observations, Statistics]:
+    """The rows of a log in memory, where sums are not enough, and its `summarise`, which has checked them."""
+    sums = summarise(log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad)
     seen = inputs.either(trials, exposure)
     names = _Names(action, reward, tuple(context), None, seen, trials is not None, intercept)
     if isinstance(log, (str, os.PathLike)):
         with file_errors(log):
-            return _rows(opened_log(log, tree, names.action, names.numbers), tree, names)
-    return _rows(log, tree, names)
+            return _rows(opened_log(log, tree, names.action, names.numbers), tree, names), sums
+    return _rows(log, tree, names), sums
 
 
 def _rows(log: Any, tree: Tree, names: _Names) -> Observations:

@@ -85,6 +85,11 @@ class Model(TreePrior, ABC):
             )
 
     @classmethod
+    def counted(cls, rows: Any, exposure: Any) -> Any:
+        """How many observations rows are: as many as their trials where rewards are clicks, one each otherwise."""
+        return exposure if cls.rewards == "bernoulli" else rows
+
+    @classmethod
     def check_word(cls, trials: Any, exposure: Any) -> None:
         """Refuse trials or exposure where they go with another kind of rewards."""
         if cls.rewards != "bernoulli":

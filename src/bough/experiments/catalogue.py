@@ -76,7 +76,7 @@ class CatalogueCell:
             return {"HierTS": online_hierts, "FlatTS": online_flatts, "TS": online_ts}
         if self.setting == "contextual":
             return {name: POLICIES[name] for name in PAPER}
-        return {**POLICIES, "TS, weak prior": weak_ts}
+        return {**{name: POLICIES[name] for name in (*PAPER, "BayesUCB", "Greedy")}, "TS, weak prior": weak_ts}
 
     @property
     def usual(self) -> tuple[int, int]:

@@ -6,11 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bough import problems
-from bough.experiments.sweeps import POLICIES, Experiment
+from bough.experiments.sweeps import Experiment
 from bough.model import BernoulliModel
-from bough.policies import BetaTS
-
-_POLICIES = ("HierTS", "FlatTS", "TS", "BetaTS", "BayesUCB")
 
 
 @dataclass(frozen=True)
@@ -40,11 +37,6 @@ class ClicksCell:
         """What decides the cell's numbers."""
         return asdict(self)
 
-    @property
-    def makers(self) -> dict[str, Any]:
-        """The policies that play."""
-        return {name: POLICIES.get(name, BetaTS) for name in _POLICIES}
-
     def problem(self) -> BernoulliModel:
         """What `simulate` takes."""
         return problems.clicks(self.branching, self.height, self.rate)
@@ -57,7 +49,7 @@ def experiment() -> Experiment:
         "Clicks among a thousand actions",
         "beyond the paper (section 3.2 leaves such rewards to approximate inference)",
         (ClicksCell(),),
-        _POLICIES,
+        ("HierTS", "FlatTS", "TS", "BetaTS", "BayesUCB"),
         rounds=20_000,
         runs=50,
         baseline="BetaTS",

@@ -8,10 +8,10 @@ from typing import Any, Literal, Protocol
 
 from bough import problems
 from bough.model import GaussianModel, Model
-from bough.policies import TS, BayesUCB, FlatTS, Greedy, HierTS
+from bough.policies import TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
 from bough.worlds import Problem
 
-POLICIES = {"HierTS": HierTS, "FlatTS": FlatTS, "TS": TS, "BayesUCB": BayesUCB, "Greedy": Greedy}
+POLICIES = {"HierTS": HierTS, "FlatTS": FlatTS, "TS": TS, "BayesUCB": BayesUCB, "Greedy": Greedy, "BetaTS": BetaTS}
 PAPER = ("HierTS", "FlatTS", "TS")
 
 

@@ -18,14 +18,14 @@ class RowSites:
 
     def __init__(self, family: int, totals: Floats, exposure: Floats, means: Floats) -> None:
         self._counts = (family, totals, exposure, means)
-        n = len(totals)
-        self.precision, self.information = np.full(n, LEAST), np.zeros(n)
+        self.forget()
         self.surplus = 0.0
         """How much more probable, as a logarithm, the counts are than their sites, in the cavities."""
 
     def forget(self) -> None:
         """Have all sites say nothing."""
-        self.precision, self.information = np.full(len(self.precision), LEAST), np.zeros(len(self.precision))
+        n = len(self._counts[1])
+        self.precision, self.information = np.full(n, LEAST), np.zeros(n)
 
     def remake(self, mean: Floats, variance: Floats, sweep: int) -> bool:
         """Make all sites again, from the posterior of each score as it is with them; False where none moves.

@@ -33,17 +33,17 @@ class ScalarSites(ScalarEngine):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._family = FAMILIES[model.rewards]
+        self._counted = model.counted
 
     def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None, exposure: Any = None) -> None:
         """Add counts of leaves: one refreshes its path, and a batch ends settled."""
-        counts = exposure if self._family == kernels.BERNOULLI else np.ones(len(exposure))
+        counts = self._counted(np.ones(len(exposure)), exposure)
         self._add(leaves, rewards, exposure, counts, settle=len(leaves) > 1)
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the counts that were summed for distinct leaves."""
         exposure = statistics.exposure_or_count
-        counts = exposure if self._family == kernels.BERNOULLI else statistics.count
-        self._add(leaves, statistics.sum_y, exposure, counts, settle=True)
+        self._add(leaves, statistics.sum_y, exposure, self._counted(statistics.count, exposure), settle=True)
 
     def _add(self, leaves: Nodes, totals: Floats, exposure: Floats, counts: Floats, *, settle: bool) -> None:
         slots = self._touch(leaves)

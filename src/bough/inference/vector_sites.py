@@ -47,6 +47,7 @@ class VectorSites(VectorEngine):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._family = FAMILIES[model.rewards]
+        self._counted = model.counted
         self._log_probability = np.zeros(1)  # of the counts so far, each given those before it
 
     def arrays(self) -> dict[str, Any]:
@@ -64,7 +65,7 @@ class VectorSites(VectorEngine):
         before = self.touched.count
         slots = self.touched.touch(leaves)
         self._make_room(before)
-        np.add.at(self._count, slots, self._counted(exposure))
+        np.add.at(self._count, slots, self._counted(np.ones(len(exposure)), exposure))
         means = contexts @ self._mean
         tree = (self.touched.parent, self.touched.class_, self._factor, self._triangle, self._pull, self._target)
         scratch = np.empty(len(self._mean))
@@ -74,9 +75,6 @@ class VectorSites(VectorEngine):
             self._log_probability += probability
             root = math.sqrt(max(m, LEAST))
             self._observe_rows(slots[i : i + 1], root * contexts[i : i + 1], np.array([eta / root]))
-
-    def _counted(self, exposure: Floats) -> Floats:
-        return exposure if self._family == scalar_kernels.BERNOULLI else np.ones(len(exposure))
 
     def absorb(self, _leaves: Nodes, _statistics: Statistics) -> None:
         """Sums over contexts do not say what a count in each of them was."""
@@ -103,7 +101,7 @@ class VectorSites(VectorEngine):
             )
         self._log_probability[0] = log_probability
         self._count[:] = 0.0
-        np.add.at(self._count, self.touched.slots(log.leaves), self._counted(log.exposure))
+        np.add.at(self._count, self.touched.slots(log.leaves), self._counted(np.ones(len(log.exposure)), log.exposure))
 
     def _place_sites(self, log: _Log, precision: Floats, information: Floats) -> None:
         """Have each row say exp(information t - precision t^2 / 2) of its score's deviation t, and nothing else."""

@@ -76,9 +76,10 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
     if model.has_counts and context is not None:
         if weight is not None:
             raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")
-        return read_rows(
+        rows, _ = read_rows(
             log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad
         )
+        return rows
     return summarise(
         log, tree, action, reward, context, weight, trials=trials, exposure=exposure, intercept=intercept, bad=bad
     )

@@ -87,7 +87,7 @@ class Refit:
         kept = None if contexts is None else np.array(contexts, dtype=np.float64)
         seen = np.broadcast_to(np.asarray(1.0 if exposure is None else exposure, dtype=np.float64), len(names)).copy()
         self._rows.append((names, np.array(rewards, dtype=np.float64), kept, seen))
-        self._count += self._counted(seen)
+        self._count += float(np.sum(self._model.counted(np.ones(len(seen)), seen)))
         return self._refitted()
 
     def absorb(self, statistics: Statistics) -> Posterior | None:
@@ -95,9 +95,6 @@ class Refit:
         self._add(statistics)
         self._count += observed(self._model, statistics)
         return self._refitted()
-
-    def _counted(self, exposure: Floats) -> float:
-        return float(exposure.sum()) if self._model.rewards == "bernoulli" else float(len(exposure))
 
     def _refitted(self) -> Posterior | None:
         if self._count < self._next:
@@ -116,7 +113,7 @@ class Refit:
 
 def observed(model: Model, statistics: Statistics) -> float:
     """How many observations a posterior says that these are: trials where rewards are clicks, rows otherwise."""
-    return float(statistics.exposure_or_count.sum()) if model.rewards == "bernoulli" else statistics.n_rows
+    return float(model.counted(statistics.count, statistics.exposure_or_count).sum())
 
 
 def refitted(model: Model, statistics: Statistics) -> Model:
