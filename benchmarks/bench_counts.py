@@ -139,8 +139,8 @@ def test_coverage_in_the_closed_loop(table):
     for _ in range(runs):
         truth, agent = model.draw(rng), bough.HierTS(model, seed=rng)
         for _ in range(rounds):
-            place = agent.choose(None)
-            agent.learn(place, float(rng.random() < expit(truth[tree.leaves[place]])), None)
+            place = agent._choose_place(None)
+            agent._learn(place, float(rng.random() < expit(truth[tree.leaves[place]])), None)
         z = (truth - agent.posterior.mean) / np.sqrt(agent.posterior.covariance)
         watched = z[[0, 1, int(tree.leaves[agent.posterior.count[tree.leaves].argmax()])]]
         inside += np.abs(watched) < width

@@ -74,8 +74,8 @@ def test_hierts_with_clicks_is_calibrated_as_far_as_this_can_tell():
     for _ in range(4_000):
         truth, agent = model.draw(generator), bough.HierTS(model, seed=generator)
         for _ in range(ROUNDS):
-            place = agent.choose(None)
-            agent.learn(place, float(generator.random() < 1.0 / (1.0 + np.exp(-truth[TREE.leaves[place]]))), None)
+            place = agent._choose_place(None)
+            agent._learn(place, float(generator.random() < 1.0 / (1.0 + np.exp(-truth[TREE.leaves[place]]))), None)
         draws = agent.posterior.sample(generator, size=DRAWS)
         for name, node in (("root", 0), ("inner", ABOVE), ("leaf", WATCHED)):
             found[name].append((draws[:, node] < truth[node]).sum())

@@ -186,3 +186,24 @@ def test_a_bad_context_is_refused_by_a_text_that_names_it(what):
     with pytest.raises(ValueError, match="context") as caught:
         BAD_CONTEXT[what][0](agent)
     assert BAD_CONTEXT[what][1] in str(caught.value)
+
+
+def test_a_posterior_of_another_model_on_the_same_tree_is_refused():
+    star = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))
+    posterior = bough.HierTS(star).posterior
+    posterior.update("left", 3.0)
+    with pytest.raises(ValueError, match="another model than TS"):
+        bough.TS.resume(posterior)
+    assert bough.FlatTS.resume(posterior).posterior is posterior  # on a star HierTS is FlatTS
+    own = bough.TS(star).posterior
+    own.update("left", 3.0)
+    assert bough.TS.resume(own).posterior.mean[star.tree.index("right")] == 0.0
+
+
+def test_what_is_not_checked_is_not_public():
+    for owner, names in (
+        (bough.Posterior, ("observe", "search", "checked_context")),
+        (bough.HierTS, ("learn", "choose")),
+        (bough.BetaTS, ("learn", "choose")),
+    ):
+        assert not [name for name in names if hasattr(owner, name)]

@@ -58,7 +58,7 @@ class Chooser(ABC):
     def _model(self) -> Model:
         """The model that the policy reasons with; its tree has the actions."""
 
-    def choose(self, context: Floats | None) -> int:
+    def _choose_place(self, context: Floats | None) -> int:
         """`decide`, of a context that has been checked: the place of the action in `tree.actions`."""
         leaf = self._choose(context, 1, None, NOTHING)[0]
         return int(np.searchsorted(self._model.tree.leaves, leaf))

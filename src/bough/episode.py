@@ -95,14 +95,14 @@ def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
         context = None if world.contexts is None else world.contexts[t]
         rewards = world.mean_rewards(t)
         if own:
-            place = agent.choose(context)
+            place = agent._choose_place(context)
         else:
             place = int(np.searchsorted(tree.leaves, tree.action_node(agent.decide(context))))
         gaps[t] = (best if context is None else world.best(rewards)) - rewards[place]
         tried[place] = True
         reward = world.reward(t, place, float(rewards[place]))
         if own:
-            agent.learn(place, reward, context)
+            agent._learn(place, reward, context)
         else:
             agent.update(tree.actions[place], reward, context)
     return gaps, int(tried.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Self
 
@@ -57,7 +58,7 @@ class PosteriorPolicy(Chooser):
         if not isinstance(posterior, Posterior):
             raise ValueError(f"posterior is a {type(posterior).__name__}; give a bough.Posterior")
         policy = cls.__new__(cls)
-        if policy._believed(posterior.model).tree is not posterior.model.tree:
+        if not policy._believed(posterior.model).is_same_prior(posterior.model):
             raise ValueError(f"the posterior is of another model than {cls.__name__} has; save and resume its own")
         policy.posterior, policy._rng = posterior, seeds.generator(seed)
         policy._refit = _made_refit(posterior, refit, statistics)
@@ -110,12 +111,12 @@ class PosteriorPolicy(Chooser):
             self.posterior.absorb(statistics)
             self.posterior = self._refit.absorb(statistics) or self.posterior
 
-    def learn(self, place: int, reward: float, context: Floats | None) -> None:
+    def _learn(self, place: int, reward: float, context: Floats | None) -> None:
         """`update`, of an action given by its place in `tree.actions`, and of numbers that have been checked."""
         tree = self.posterior.model.tree
         rewards, contexts = np.array([reward]), None if context is None else context[None]
         exposure = np.ones(1) if self.posterior.model.has_counts else None
-        self.posterior.observe(tree.leaves[place : place + 1], rewards, contexts, exposure)
+        self.posterior._observe(tree.leaves[place : place + 1], rewards, contexts, exposure)
         if self._refit is not None:
             with self._refit.lock:
                 self.posterior = self._refit.observe(tree.actions[place], reward, context) or self.posterior
@@ -167,7 +168,7 @@ class HierTS(PosteriorPolicy):
             scores = parameters if context is None else parameters @ context
             return candidates[largest(scores, k, self._rng)]
         if self._search or (self._search is None and posterior.model.tree.n_nodes > SMALL):
-            best = posterior.search(self._rng, context, k, excluded)
+            best = posterior._search(self._rng, context, k, excluded)
             if best is not None:
                 return best.nodes
         return super()._choose(context, k, None, excluded)
@@ -263,6 +264,15 @@ class BetaTS(Chooser):
         prior = np.array([_matched_beta(model.mean, variance) for variance in spread.tolist()])
         self.successes, self.failures = np.ascontiguousarray(prior[which].T)
         self._n_observations = 0
+        self._lock = threading.RLock()  # counts are added in place
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            state = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+            return {**state, "successes": self.successes.copy(), "failures": self.failures.copy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
 
     @property
     def _model(self) -> Model:
@@ -275,29 +285,33 @@ class BetaTS(Chooser):
         """Learn from one reward, or from arrays of them; as `Posterior.update`."""
         rows = observations.checked_rows(self.model, action, reward, context, trials, None)
         assert rows.exposure is not None
-        places = np.searchsorted(self.model.tree.leaves, rows.leaves)
-        np.add.at(self.successes, places, rows.rewards)
-        np.add.at(self.failures, places, rows.exposure - rows.rewards)
-        self._n_observations += int(rows.exposure.sum())
+        self._add(rows.leaves, rows.rewards, rows.exposure)
 
     def absorb(self, statistics: Statistics) -> None:
         """Learn from rows that come summed; as `Posterior.absorb`."""
         if not isinstance(statistics, Statistics) or statistics.dim is not None:
             raise ValueError("statistics is not bough.Statistics of rewards without contexts, as summarise makes them")
         self.model.check_sums(statistics)
-        places = np.searchsorted(self.model.tree.leaves, self.model.tree.action_nodes(statistics.actions))
-        np.add.at(self.successes, places, statistics.sum_y)
-        np.add.at(self.failures, places, statistics.exposure_or_count - statistics.sum_y)
-        self._n_observations += round(float(statistics.exposure_or_count.sum()))
+        leaves = self.model.tree.action_nodes(statistics.actions)
+        self._add(leaves, statistics.sum_y, statistics.exposure_or_count)
 
-    def learn(self, place: int, reward: float, _context: None) -> None:
+    def _add(self, leaves: Nodes, successes: Floats, trials: Floats) -> None:
+        places = np.searchsorted(self.model.tree.leaves, leaves)
+        with self._lock:
+            np.add.at(self.successes, places, successes)
+            np.add.at(self.failures, places, trials - successes)
+            self._n_observations += round(float(trials.sum()))
+
+    def _learn(self, place: int, reward: float, _context: None) -> None:
         """`update`, of an action given by its place in `tree.actions`, and of a reward that has been checked."""
-        self.successes[place] += reward
-        self.failures[place] += 1.0 - reward
-        self._n_observations += 1
+        with self._lock:
+            self.successes[place] += reward
+            self.failures[place] += 1.0 - reward
+            self._n_observations += 1
 
     def _scores(self, _context: Floats | None) -> Floats:
-        return np.asarray(self._rng.beta(self.successes, self.failures))
+        with self._lock:
+            return np.asarray(self._rng.beta(self.successes, self.failures))
 
 
 def _matched_beta(mean: float, variance: float) -> tuple[float, float]:

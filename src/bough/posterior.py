@@ -15,6 +15,7 @@ from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
 from bough.inference.scalar import ScalarEngine
 from bough.inference.scalar_sites import ScalarSites
+from bough.inference.touched import snapshot
 from bough.inference.untouched import DEEPEST, Untouched
 from bough.inference.vector import VectorEngine
 from bough.inference.vector_sites import VectorSites
@@ -74,10 +75,12 @@ class Posterior:
         self._lock = threading.RLock()  # kernels run without the interpreter's own
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        # One moment of what another thread may be changing; what is only derived is made again when asked for.
+        with self._lock:
+            return {"model": self.model, "_engine": snapshot(self._engine), "looked_at": self.looked_at}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update(state, _answers={}, _untouched=None, _limits=None, _lock=threading.RLock())
 
     def __repr__(self) -> str:
         return (
@@ -107,9 +110,9 @@ class Posterior:
         """
         rows = observations.checked_rows(self.model, action, reward, context, trials, exposure)
         if len(rows.rewards):
-            self.observe(*rows)
+            self._observe(*rows)
 
-    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats | None, exposure: Floats | None = None) -> None:
+    def _observe(self, leaves: Nodes, rewards: Floats, contexts: Floats | None, exposure: Floats | None = None) -> None:
         """`update`, of actions given by node number, and of numbers that have been checked."""
         with self._lock:
             self._engine.observe(leaves, rewards, contexts, exposure)
@@ -172,10 +175,6 @@ class Posterior:
                 engine.settle()
                 self._answers.clear()
 
-    def checked_context(self, context: Any) -> Floats:
-        """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
-        return observations.checked_context(self.model, context)
-
     # -- answers -------------------------------------------------------------------------------
 
     @property
@@ -221,7 +220,7 @@ class Posterior:
         (array([0., 0.]), array([50., 50.]))
         """
         if context is not None or not self.model.is_scalar:
-            context = self.checked_context(context)
+            context = observations.checked_context(self.model, context)
         with self._lock:
             return self._engine.action_moments(context)
 
@@ -340,7 +339,7 @@ class Posterior:
         array([ 708926, 1101556,  670702], dtype=int32)
         """
         if context is not None or not self.model.is_scalar:
-            context = self.checked_context(context)
+            context = observations.checked_context(self.model, context)
         tree = self.model.tree
         excluded = _NOTHING
         if exclude is not None and len(exclude):
@@ -353,9 +352,9 @@ class Posterior:
         most = tree.n_actions - len(excluded)
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
             raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
-        return self.search(seeds.generator(rng), context, int(k), excluded)
+        return self._search(seeds.generator(rng), context, int(k), excluded)
 
-    def search(
+    def _search(
         self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
     ) -> BestActions | None:
         """`best_actions` of what has been checked already."""
@@ -411,7 +410,9 @@ class Posterior:
         Posterior(n_actions=2, dim=1, n_observations=1)
         """
         header, arrays = self.model.contents()
-        storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, {**arrays, **self._engine.arrays()})
+        with self._lock:  # one moment is copied; writing it takes longer, and nobody has to wait for that
+            learned = {name: np.array(array) for name, array in self._engine.arrays().items()}
+        storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, {**arrays, **learned})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:

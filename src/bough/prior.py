@@ -130,6 +130,23 @@ class TreePrior:
         classes = ClassCovariances("node", of_node, table)
         return replace(self, tree=tree.star(), covariance=classes)
 
+    def is_same_prior(self, other: TreePrior) -> bool:
+        """Whether the other has the same tree, the same mean and the same covariance at every node.
+
+        >>> import bough
+        >>> star = bough.GaussianModel(bough.Tree.balanced(3, 1))
+        >>> star.is_same_prior(star.flat()), star.is_same_prior(star.independent())
+        (True, False)
+        """
+        if self is other:
+            return True
+        mine, theirs = self.classes, other.classes
+        return (
+            self.tree is other.tree
+            and np.array_equal(self.mean, other.mean)
+            and np.array_equal(mine.table[mine.of_node], theirs.table[theirs.of_node])
+        )
+
     # -- draws ---------------------------------------------------------------------------------
 
     def draw(self, rng: Any = None) -> Floats:

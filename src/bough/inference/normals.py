@@ -23,7 +23,8 @@ def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats
     if math.prod(shape) < _FEW:
         return rng.standard_normal(shape)
     out = np.empty(shape)
-    _fill(rng, out.ravel())
+    with rng.bit_generator.lock:  # numpy's own methods take it; compiled code has to be given it
+        _fill(rng, out.ravel())
     return out
 
 

@@ -18,6 +18,7 @@ from bough.inference.jit import kernel
 from bough.tree import Tree
 
 _Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
+_Engine = TypeVar("_Engine")
 _SPREAD = 2654435761  # Knuth's multiplier; node * _SPREAD stays below 2**63
 
 
@@ -130,6 +131,17 @@ def grown(array: _Array, size: int) -> _Array:
     larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
     return cast(_Array, larger)
+
+
+def snapshot(engine: _Engine) -> _Engine:
+    """An engine that goes on by itself: everything learned is copied, the tree and the prior are shared."""
+    twin = copy.copy(engine)
+    for name, value in vars(engine).items():
+        if isinstance(value, Touched):
+            setattr(twin, name, value.copy())
+        elif isinstance(value, np.ndarray) and value.flags.writeable:
+            setattr(twin, name, value.copy())
+    return twin
 
 
 def _check_slots(node: Nodes, parent: Nodes, tree: Tree) -> None:

@@ -103,7 +103,8 @@ class Untouched:
         else:
             twin, more = self._extended(nodes, touched)
         values = grown(value, more.count)
-        kernels.extend_values(len(value), values, more.node, more.parent, self._class_of_node, deviation, mean, rng)
+        with rng.bit_generator.lock:
+            kernels.extend_values(len(value), values, more.node, more.parent, self._class_of_node, deviation, mean, rng)
         return twin, more, values
 
     def _extended(self, nodes: Nodes, touched: Touched) -> tuple[Untouched, Touched]:
@@ -125,10 +126,11 @@ class Untouched:
             while (looked_at := regular_kernels.search_regular(*groups, *tables, uniforms, top_node, top_score)) < 0:
                 uniforms = np.concatenate([uniforms, rng.random(len(uniforms))])
             return top_node, top_score, looked_at
-        looked_at = kernels.search(
-            *groups, self._class_of_node, deviation, *limits, self._has_actions, self._typical, _RATES, rng,
-            top_node, top_score,
-        )  # fmt: skip
+        with rng.bit_generator.lock:
+            looked_at = kernels.search(
+                *groups, self._class_of_node, deviation, *limits, self._has_actions, self._typical, _RATES, rng,
+                top_node, top_score,
+            )  # fmt: skip
         return top_node, top_score, looked_at
 
     def _tables_for(self, deviation: Floats) -> RateTables | None:
