@@ -137,9 +137,7 @@ def snapshot(engine: _Engine) -> _Engine:
     """An engine that goes on by itself: everything learned is copied, the tree and the prior are shared."""
     twin = copy.copy(engine)
     for name, value in vars(engine).items():
-        if isinstance(value, Touched):
-            setattr(twin, name, value.copy())
-        elif isinstance(value, np.ndarray) and value.flags.writeable:
+        if isinstance(value, Touched) or (isinstance(value, np.ndarray) and value.flags.writeable):
             setattr(twin, name, value.copy())
     return twin
 
