@@ -15,7 +15,7 @@ import pytest
 from scipy.special import expit
 
 import bough
-from bough.inference.grid import GridPosterior
+from bough.inference.oracles.grid import GridPosterior
 from bough.worlds import Drawn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -14,9 +14,11 @@ from scipy.stats import chisquare, norm
 
 import bough
 from bough import GibbsDraws, gibbs
-from bough.inference.grid import GridPosterior
+from bough.inference.oracles.grid import GridPosterior
 from bough.inference.polya_gamma import gamma_parts, polya_gamma
-from bough.model import BernoulliModel, GaussianModel, PoissonModel
+from bough.model.bernoulli import BernoulliModel
+from bough.model.gaussian import GaussianModel
+from bough.model.poisson import PoissonModel
 from bough.observations import Observations
 
 ALONE = bough.Tree.from_parents([-1], names=["it"])

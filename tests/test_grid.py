@@ -13,9 +13,11 @@ import pytest
 from scipy.special import comb, logsumexp
 
 import bough
-from bough.inference.dense import DensePosterior
-from bough.inference.grid import GridPosterior
-from bough.model import BernoulliModel, GaussianModel, PoissonModel
+from bough.inference.oracles.dense import DensePosterior
+from bough.inference.oracles.grid import GridPosterior
+from bough.model.bernoulli import BernoulliModel
+from bough.model.gaussian import GaussianModel
+from bough.model.poisson import PoissonModel
 from cases import SHAPES, parents
 
 UNBALANCED = [-1, 0, 0, 0, 1, 1, 2, 4, 4]

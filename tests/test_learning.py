@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bough
-from bough.inference.dense import DensePosterior
+from bough.inference.oracles.dense import DensePosterior
 from bough.learning.asked import Wishes, groups_of
 from bough.learning.classes import NodeClasses
 from bough.learning.fit import _objective

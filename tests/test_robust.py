@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 
 import bough
-from bough.inference.dense import DensePosterior
+from bough.inference.oracles.dense import DensePosterior
 
 TREE = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
 

@@ -11,8 +11,8 @@ from scipy.stats import poisson
 
 import bough
 from bough.inference import scalar_kernels as kernels
-from bough.inference.dense import DensePosterior
-from bough.inference.grid import GridPosterior
+from bough.inference.oracles.dense import DensePosterior
+from bough.inference.oracles.grid import GridPosterior
 from cases import SHAPES, parents
 
 KINDS = {"bernoulli": bough.BernoulliModel, "poisson": bough.PoissonModel}

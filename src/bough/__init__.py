@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bough import problems, theory
     from bough.choosing import Policy, Propensity
-    from bough.covariance import by_depth, by_height, by_node
+    from bough.model.covariance import by_depth, by_height, by_node
     from bough.learning.features import prior_from_features
     from bough.learning.fit import fit_prior
     from bough.learning.report import Estimate, PriorFit
     from bough.logs import summarise
     from bough.mcmc import GibbsDraws, gibbs
-    from bough.model import BernoulliModel, GaussianModel, MeanReward, PoissonModel
+    from bough.model.bernoulli import BernoulliModel
+    from bough.model.gaussian import GaussianModel
+    from bough.model.model import MeanReward
+    from bough.model.poisson import PoissonModel
     from bough.names import UnknownNameError
     from bough.observations import Observations
     from bough.policies import TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
-    from bough.posterior import BestActions, Conditional, Posterior
+    from bough.inference.answers import BestActions, Conditional
+    from bough.posterior import Posterior
     from bough.simulation import Simulation, simulate
     from bough.statistics import Statistics
     from bough.tree import Tree
@@ -30,19 +34,19 @@ if TYPE_CHECKING:
 
 _HOME = {
     "BayesUCB": "bough.policies",
-    "BernoulliModel": "bough.model",
-    "BestActions": "bough.posterior",
+    "BernoulliModel": "bough.model.bernoulli",
+    "BestActions": "bough.inference.answers",
     "BetaTS": "bough.policies",
-    "Conditional": "bough.posterior",
+    "Conditional": "bough.inference.answers",
     "Estimate": "bough.learning.report",
     "FlatTS": "bough.policies",
-    "GaussianModel": "bough.model",
+    "GaussianModel": "bough.model.gaussian",
     "GibbsDraws": "bough.mcmc",
     "Greedy": "bough.policies",
     "HierTS": "bough.policies",
-    "MeanReward": "bough.model",
+    "MeanReward": "bough.model.model",
     "Observations": "bough.observations",
-    "PoissonModel": "bough.model",
+    "PoissonModel": "bough.model.poisson",
     "Policy": "bough.choosing",
     "Posterior": "bough.posterior",
     "PriorFit": "bough.learning.report",
@@ -55,9 +59,9 @@ _HOME = {
     "Tree": "bough.tree",
     "UnknownNameError": "bough.names",
     "World": "bough.worlds",
-    "by_depth": "bough.covariance",
-    "by_height": "bough.covariance",
-    "by_node": "bough.covariance",
+    "by_depth": "bough.model.covariance",
+    "by_height": "bough.model.covariance",
+    "by_node": "bough.model.covariance",
     "fit_prior": "bough.learning.fit",
     "gibbs": "bough.mcmc",
     "prior_from_features": "bough.learning.features",

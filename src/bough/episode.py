@@ -15,7 +15,8 @@ from bough.arrays import Floats
 from bough.choosing import Chooser, Policy
 from bough.inference import scalar_kernels, vector_kernels
 from bough.inference.scalar_sites import FAMILIES
-from bough.model import GaussianModel, Model
+from bough.model.gaussian import GaussianModel
+from bough.model.model import Model
 from bough.policies import SMALL, TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
 from bough.tree import Tree
 from bough.worlds import World

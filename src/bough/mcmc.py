@@ -19,7 +19,8 @@ from bough.inference.normals import standard_normals
 from bough.inference.polya_gamma import polya_gamma
 from bough.inference.scalar import ScalarEngine
 from bough.inference.vector import VectorEngine
-from bough.model import BernoulliModel, GaussianModel, MeanReward, PoissonModel
+from bough.model.bernoulli import BernoulliModel
+from bough.model.model import MeanReward, Model
 from bough.names import as_column
 from bough.observations import Rows, check_context_presence, checked_context, rows_of
 from bough.statistics import Statistics
@@ -162,43 +163,46 @@ def gibbs(
 
 def _run_chain(model: BernoulliModel, rows: Rows, rng: np.random.Generator, warmup: int, out: Floats) -> None:
     """Overwrites out (draws, V) or (draws, V, d) with the sweeps after the warm-up."""
-    engine = ScalarEngine(model) if model.is_scalar else VectorEngine(model)
+    engine: Any = ScalarEngine(model) if model.is_scalar else VectorEngine(model)
+    slots = engine.touch(rows.leaves) if model.is_scalar else None
     parameters = model.draw(rng)
     for sweep in range(-warmup, len(out)):
         if len(rows.leaves):
-            _place(engine, model, rows, rng, parameters)
+            _place(engine, slots, model, rows, rng, parameters)
         parameters = engine.transform(standard_normals(rng, parameters.shape))
         if sweep >= 0:
             out[sweep] = parameters
 
 
-def _place(engine: Any, model: BernoulliModel, rows: Rows, rng: np.random.Generator, parameters: Floats) -> None:
+def _place(
+    engine: Any, slots: Any, model: BernoulliModel, rows: Rows, rng: np.random.Generator, parameters: Floats
+) -> None:
     """Draw the Polya-Gamma variables omega, and have the engine hold the Gaussian rewards that they make.
 
-    n successes in m trials say exp(kappa s - omega s^2 / 2) of their score s, with kappa = n - m / 2. The engine takes
-    that of the parameter's deviation from the prior mean.
+    n successes in m trials say exp(kappa s - omega s^2 / 2) of their score s, with kappa = n - m / 2.
     """
     leaves, successes, contexts, trials = rows
     assert trials is not None
     kappa = successes - 0.5 * trials
     if contexts is None:
         omega = polya_gamma(rng, trials, parameters[leaves])
-        engine.place(leaves, omega, kappa - omega * model.mean)
+        engine.place_sites(slots, omega, kappa - omega * model.mean)
     else:
         root = np.sqrt(polya_gamma(rng, trials, np.einsum("nj,nj->n", contexts, parameters[leaves])))
-        engine.place(leaves, root[:, None] * contexts, kappa / root - root * (contexts @ model.mean))
+        engine.place_rows(leaves, root[:, None] * contexts, kappa / root)
 
 
 # -- what is given -------------------------------------------------------------------------------
 
 
 def _check_model(model: Any) -> None:
-    if isinstance(model, GaussianModel):
-        raise ValueError("model is a GaussianModel, whose posterior is exact already; use bough.Posterior")
-    if isinstance(model, PoissonModel):
-        raise ValueError("model is a PoissonModel, and counts have no Polya-Gamma form; use bough.Posterior")
-    if not isinstance(model, BernoulliModel):
-        raise ValueError(f"model is a {type(model).__name__}; give a bough.BernoulliModel")
+    name = type(model).__name__
+    if not isinstance(model, Model):
+        raise ValueError(f"model is a {name}; give a bough.BernoulliModel")
+    if model.kind.is_conjugate:
+        raise ValueError(f"model is a {name}, whose posterior is exact already; use bough.Posterior")
+    if not model.kind.is_logistic:
+        raise ValueError(f"model is a {name}, and its rewards have no Polya-Gamma form; use bough.Posterior")
 
 
 def _checked_data(model: BernoulliModel, data: Any) -> Rows:

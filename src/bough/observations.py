@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,8 +11,9 @@ import numpy as np
 
 from bough import inputs
 from bough.arrays import Floats, Nodes
-from bough.covariance import LARGEST
-from bough.model import GaussianModel, Model
+from bough.model.likelihood import LARGEST
+from bough.model.model import Model
+from bough.statistics import Statistics
 from bough.tree import Tree
 
 
@@ -135,7 +135,7 @@ def _shown(data: Any) -> str:
 def checked_rows(model: Model, action: Any, reward: Any, context: Any, trials: Any, exposure: Any) -> Rows:
     """One observation, or many, as arrays; a `ValueError` or `KeyError` that says what is wrong with them."""
     if inputs.is_one(reward):
-        leaves = np.array([_one_action(model.tree, action)], dtype=np.int32)
+        leaves = np.array([one_action(model.tree, action)], dtype=np.int32)
         rewards = np.array([inputs.number(reward)])
         contexts = None if context is None else checked_context(model, context)[None]
     else:
@@ -146,7 +146,7 @@ def checked_rows(model: Model, action: Any, reward: Any, context: Any, trials: A
         contexts = None if context is None else checked_contexts(model, context, len(rewards))
     check_context_presence(model, context)
     check_size(model, rewards, contexts)
-    return Rows(leaves, rewards, contexts, model.checked_exposure(rewards, trials, exposure))
+    return Rows(leaves, rewards, contexts, model.kind.checked_exposure(rewards, trials, exposure))
 
 
 def checked_context(model: Model, context: Any) -> Floats:
@@ -176,7 +176,7 @@ def checked_contexts(model: Model, contexts: Any, n: int | None = None) -> Float
 
 def check_size(model: Model, rewards: Floats, contexts: Floats | None) -> None:
     """Refuse what is finite but overflows once it is squared in units of the noise."""
-    deviation = math.sqrt(model.noise_variance) if isinstance(model, GaussianModel) else 1.0
+    deviation = model.likelihood.noise_deviation
     for what, values in (("reward", rewards), ("context", contexts)):
         largest = float(np.abs(values).max()) if values is not None and values.size else 0.0
         if largest >= LARGEST * min(deviation, 1.0):
@@ -194,7 +194,26 @@ def check_context_presence(model: Model, context: Any) -> None:
         raise ValueError(f"no context was given; this model takes contexts of length {model.dim}")
 
 
-def _one_action(tree: Tree, action: Any) -> int:
+def one_row(model: Model, leaf: Nodes, reward: float, context: Floats) -> Rows:
+    """One observation of what has been checked, of one trial or exposure 1."""
+    return Rows(leaf, np.array([reward]), context[None], np.ones(1) if model.kind.exposure_word else None)
+
+
+def checked_sums(model: Model, statistics: Any) -> Nodes:
+    """The leaves of the actions whose rewards were summed; a `ValueError` where a model cannot learn from the sums."""
+    if not isinstance(statistics, Statistics):
+        raise ValueError(f"statistics is a {type(statistics).__name__}; give bough.Statistics, as summarise makes")
+    wanted = None if model.is_scalar else model.dim
+    if statistics.dim != wanted:
+        raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")
+    statistics.check_kind(type(model))
+    leaves = model.tree.action_nodes(statistics.actions)
+    check_size(model, np.sqrt(statistics.sum_yy), None)
+    return leaves
+
+
+def one_action(tree: Tree, action: Any) -> int:
+    """The node of an action; a `ValueError` where several are given for one reward."""
     try:
         return tree.action_node(action)
     except KeyError:

@@ -4,49 +4,26 @@ from __future__ import annotations
 
 import os
 import threading
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 
-from bough import inputs, observations, seeds, storage
-from bough.arrays import Floats, Integers, Nodes
-from bough.inference.engine import Engine
-from bough.inference.normals import standard_normals
-from bough.inference.scalar import ScalarEngine
-from bough.inference.scalar_sites import ScalarSites
-from bough.inference.touched import snapshot
-from bough.inference.untouched import DEEPEST, Untouched
-from bough.inference.vector import VectorEngine
-from bough.inference.vector_sites import VectorSites
-from bough.model import GaussianModel, MeanReward, Model
+from bough import observations, storage
+from bough.arrays import Floats, Nodes
+from bough.inference import files
+from bough.inference.answers import Answers
+from bough.inference.engines import engine_for
+from bough.inference.search import Search
+from bough.model.files import model_contents, restored_model
+from bough.model.model import Model
+from bough.observations import Rows
 from bough.statistics import Statistics
 
 _KIND = "posterior"
-_VERSION = 1
-_NOTHING = np.empty(0, dtype=np.int32)
-_EVERYTHING = np.empty(0, dtype=np.bool_)
 
 
-class Conditional(NamedTuple):
-    """A node's posterior given its parent's value p: normal, with mean ``gain p + offset``."""
-
-    gain: Any
-    offset: Any
-    covariance: Any
-
-
-class BestActions(NamedTuple):
-    """The best actions of one posterior draw: their node numbers, and their scores (mean rewards, where these are
-
-    Gaussian) in that draw.
-    """
-
-    nodes: Nodes
-    scores: Floats
-
-
-class Posterior:
+class Posterior(Answers):
     """The exact joint posterior of all parameters of a model, given the rewards observed so far.
 
     Where rewards are clicks or counts it is the Gaussian one of expectation propagation, which is close to that.
@@ -67,20 +44,18 @@ class Posterior:
         if not isinstance(model, Model):
             raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
         self.model = model
-        self._engine = _engine_of(model)
+        self._engine = engine_for(model)
         self._answers: dict[str, Any] = {}  # what was computed since the last update
-        self._untouched: Untouched | None = None
-        self._limits: tuple[Floats, Floats] | None = None
-        self.looked_at = 0  # nodes that the last search for the best actions looked at
+        self._search_state = Search(model)
         self._lock = threading.RLock()  # kernels run without the interpreter's own
 
     def __getstate__(self) -> dict[str, Any]:
         # One moment of what another thread may be changing; what is only derived is made again when asked for.
         with self._lock:
-            return {"model": self.model, "_engine": snapshot(self._engine), "looked_at": self.looked_at}
+            return {"model": self.model, "_engine": self._engine.snapshot()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _answers={}, _untouched=None, _limits=None, _lock=threading.RLock())
+        self.__dict__.update(state, _answers={}, _search_state=Search(state["model"]), _lock=threading.RLock())
 
     def __repr__(self) -> str:
         return (
@@ -108,14 +83,25 @@ class Posterior:
         >>> posterior.n_observations
         3
         """
-        rows = observations.checked_rows(self.model, action, reward, context, trials, exposure)
+        model = self.model
+        if type(reward) in (float, int) and context is None and trials is None and exposure is None:
+            if model.is_scalar and model.likelihood.is_plain(reward):  # the one that services make a million of
+                self._observe_one(observations.one_action(model.tree, action), float(reward))
+                return
+        rows = observations.checked_rows(model, action, reward, context, trials, exposure)
         if len(rows.rewards):
-            self._observe(*rows)
+            self._observe(rows)
 
-    def _observe(self, leaves: Nodes, rewards: Floats, contexts: Floats | None, exposure: Floats | None = None) -> None:
-        """`update`, of actions given by node number, and of numbers that have been checked."""
+    def _observe_one(self, leaf: int, reward: float) -> None:
+        """`update` of one reward that has been checked, in a model without contexts."""
         with self._lock:
-            self._engine.observe(leaves, rewards, contexts, exposure)
+            self._engine.observe_one(leaf, reward)
+            self._answers.clear()
+
+    def _observe(self, rows: Rows) -> None:
+        """`update` of what has been checked."""
+        with self._lock:
+            self._engine.observe(rows)
             self._answers.clear()
 
     def absorb(self, statistics: Statistics) -> None:
@@ -127,15 +113,8 @@ class Posterior:
         >>> posterior
         Posterior(n_actions=2, dim=1, n_observations=3)
         """
-        if not isinstance(statistics, Statistics):
-            raise ValueError(f"statistics is a {type(statistics).__name__}; give bough.Statistics, as summarise makes")
-        wanted = None if self.model.is_scalar else self.model.dim
-        if statistics.dim != wanted:
-            raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")
-        self.model.check_sums(statistics)
-        leaves = self.model.tree.action_nodes(statistics.actions)
+        leaves = observations.checked_sums(self.model, statistics)
         if len(leaves):
-            observations.check_size(self.model, np.sqrt(statistics.sum_yy), None)
             with self._lock:
                 self._engine.absorb(leaves, statistics)
                 self._answers.clear()
@@ -143,7 +122,7 @@ class Posterior:
     def settle(self, log: Any = None, *, method: Literal["laplace", "propagation"] = "laplace") -> None:
         """Refine the posterior where rewards are counts; with Gaussian rewards it is exact already, and stays.
 
-        In a K-armed model, make the leaves' sites again until nothing moves: what `update` does after a batch, and
+        In a K-armed model, make the actions' sites again until nothing moves: what `update` does after a batch, and
         leaves out after a single reward. In a contextual model give the whole `log`, as `Observations`: the posterior
         becomes that of the log alone, the Gaussian at its mode (Laplace's approximation), and with
         ``method="propagation"`` the one of expectation propagation over its rows, which is closer and takes longer.
@@ -156,250 +135,88 @@ class Posterior:
         >>> posterior
         Posterior(n_actions=2, dim=2, n_observations=2)
         """
-        engine = self._engine
         if method not in ("laplace", "propagation"):
             raise ValueError(f'method is {method!r}; give "laplace" or "propagation"')
-        if isinstance(engine, VectorSites):
-            if log is None:
-                raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
-            rows = observations.rows_of(log, self.model)
-            if not len(rows.rewards):
-                raise ValueError("the log is empty; give at least one row")
-            with self._lock:
-                engine.settle(rows, method == "propagation")
-                self._answers.clear()
-        elif log is not None:
-            raise ValueError("this model keeps all that it needs; call settle() without a log")
-        elif isinstance(engine, ScalarSites):
-            with self._lock:
-                engine.settle()
-                self._answers.clear()
+        rows = None if log is None else observations.rows_of(log, self.model)
+        if rows is not None and not len(rows.rewards):
+            raise ValueError("the log is empty; give at least one row")
+        with self._lock:
+            self._engine.settle(rows, method == "propagation")
+            self._answers.clear()
 
-    # -- answers -------------------------------------------------------------------------------
+    # -- the evidence --------------------------------------------------------------------------
 
     @property
-    def n_observations(self) -> int:
-        """How many rewards have been observed."""
-        with self._lock:
-            return int(self._engine.slot_counts()[:1].sum())
+    def statistics(self) -> Statistics:
+        """What was observed, as sums for each action: to keep, to add up, or to learn a prior from.
 
-    @property
-    def count(self) -> Integers:
-        """(V,) how many rewards have been observed at or below each node."""
-        counts = np.zeros(self.model.tree.n_nodes, dtype=np.int64)
-        with self._lock:
-            counts[self._engine.touched.node] = self._engine.slot_counts()
-        return counts
-
-    @property
-    def mean(self) -> Floats:
-        """(V,) or (V, d): the posterior mean of every node."""
-        return self._answer("mean")
-
-    @property
-    def covariance(self) -> Floats:
-        """(V,) or (V, d, d): the posterior covariance of every node, each by itself."""
-        return self._answer("covariance")
-
-    def _answer(self, name: str) -> Floats:
-        with self._lock:
-            if name not in self._answers:
-                array: Floats = getattr(self._engine, name)()
-                array.setflags(write=False)
-                self._answers[name] = array
-            return self._answers[name]  # type: ignore[no-any-return]
-
-    def action_moments(self, context: Any = None) -> tuple[Floats, Floats]:
-        """(K,) and (K,): the posterior mean and variance of each action's score, in `tree.actions` order.
-
-        The score is the action's parameter, or its product with the context: with Gaussian rewards the mean reward.
-
-        >>> import bough
-        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0]))
-        >>> posterior.action_moments(context=[3.0, 4.0])
-        (array([0., 0.]), array([50., 50.]))
-        """
-        if context is not None or not self.model.is_scalar:
-            context = observations.checked_context(self.model, context)
-        with self._lock:
-            return self._engine.action_moments(context)
-
-    def mean_reward(self, context: Any = None, level: float = 0.95) -> MeanReward:
-        """The mean reward of each action, in `tree.actions` order, with the credible interval of that level.
-
-        It is on the scale of the rewards: a probability where they are clicks, a rate where they are counts.
-
-        >>> import bough
-        >>> posterior = bough.Posterior(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=-2.0))
-        >>> posterior.update(["left", "right"], [12, 3], trials=[40, 40])
-        >>> mean, low, high = posterior.mean_reward()
-        >>> mean.round(2), low.round(2), high.round(2)
-        (array([0.28, 0.09]), array([0.16, 0.03]), array([0.43, 0.2 ]))
-        """
-        quantile = NormalDist().inv_cdf(0.5 + 0.5 * inputs.level(level))
-        score, variance = self.action_moments(context)
-        width = quantile * np.sqrt(variance)
-        model = self.model
-        return MeanReward(
-            model.expected_reward(score, variance), model.mean_reward(score - width), model.mean_reward(score + width)
-        )
-
-    def conditional(self, node: int) -> Conditional:
-        """The posterior of one node, given by its number, when its parent's value is known.
-
-        For the root the parent's value is the model's mean.
+        Where rewards are clicks, `count` is that of trials. A `ValueError` where sums would not say it all: clicks and
+        counts in contexts.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
-        >>> posterior.update("left", 3.0)
-        >>> posterior.conditional(posterior.model.tree.index("left"))
-        Conditional(gain=0.5, offset=1.5, covariance=0.5)
+        >>> posterior.update(["left", "left", "right"], [1.0, 2.0, 0.5])
+        >>> posterior.statistics.actions.tolist(), posterior.statistics.sum_y
+        (['left', 'right'], array([3. , 0.5]))
         """
         with self._lock:
-            return Conditional(*self._engine.conditional(self.model.tree._checked(node)))
+            if self._engine.is_partial:
+                raise ValueError(
+                    "the posterior comes from a file of an earlier version, which did not keep sums; take those of the log"
+                )
+            nodes, table = self._evidence()
+            return self._engine.kind.statistics(self._names(nodes), table)
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Floats:
-        """A joint draw of all parameters: (V,) or (V, d), with a leading axis where `size` is given.
+    def _evidence(self) -> tuple[Nodes, Floats]:
+        """The actions that were observed, in node order, and their rows of evidence."""
+        slots = self._engine.slots
+        nodes = slots.node[slots.of_rows]
+        observed = np.flatnonzero(self._engine.table[:, 0] > 0.0)
+        order = observed[np.argsort(nodes[observed])]
+        return nodes[order], self._engine.table[order]
 
-        `rng` is anything that `numpy.random.default_rng` takes.
-
-        >>> import bough
-        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=2, height=3)))
-        >>> posterior.sample(0, size=10).shape
-        (10, 15)
-        """
-        generator = seeds.generator(rng)
-        if size is None:
-            with self._lock:
-                return self._engine.transform(standard_normals(generator, self._shape))
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-            raise ValueError(f"size is {size!r}; give how many draws, a whole number")
-        draws = standard_normals(generator, (int(size), *self._shape))
-        with self._lock:
-            for draw in draws:
-                self._engine.transform(draw)
-        return draws
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        n_nodes = self.model.tree.n_nodes
-        return (n_nodes,) if self.model.is_scalar else (n_nodes, self.model.dim)
-
-    def from_normals(self, normals: Any) -> Floats:
-        """The draw that these standard normals, one for each parameter in node order, give.
-
-        `sample` is this on fresh normals. It is affine: zeros give the mean, and unit vectors the columns of a root of
-        the joint covariance. Give antithetic, quasi-random or common normals where that helps.
-
-        >>> import bough, numpy
-        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
-        >>> posterior.from_normals(numpy.array([1.0, 0.0, 2.0]))
-        array([1., 1., 3.])
-        """
-        given = inputs.floats(normals, "normals")
-        if given.shape != self._shape:
-            raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
-        with self._lock:
-            return self._engine.transform(given.copy())
-
-    def sample_actions(self, leaves: Nodes, rng: Any = None) -> Floats:
-        """A joint draw of the parameters of some actions, given by node number: their paths alone are drawn.
-
-        >>> import bough, numpy
-        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=10, height=6)))
-        >>> posterior.sample_actions(posterior.model.tree.leaves[:3], numpy.random.default_rng(0)).shape
-        (3,)
-        """
-        parent = self.model.tree.parent
-        if not len(leaves):
-            return np.empty((0, *self._shape[1:]))
-        levels = [np.unique(leaves)]
-        while levels[-1][0] > 0 or len(levels[-1]) > 1:
-            above = parent[levels[-1]]
-            levels.append(np.unique(np.where(above < 0, 0, above)))
-        nodes = np.unique(np.concatenate(levels)).astype(np.int32)
-        above = parent[nodes]
-        position = np.where(above < 0, -1, np.searchsorted(nodes, above)).astype(np.int32)
-        normals = standard_normals(seeds.generator(rng), (len(nodes), *self._shape[1:]))
-        with self._lock:
-            draw = self._engine.transform_some(nodes, position, normals)
-        return draw[np.searchsorted(nodes, leaves)]
-
-    def best_actions(
-        self, rng: Any = None, context: Any = None, k: int = 1, exclude: Nodes | None = None
-    ) -> BestActions | None:
-        """The k best actions of one joint draw, best first, without drawing what cannot win.
-
-        Exact in law, in time that follows the touched nodes. `exclude` has node numbers of actions that are not to
-        be chosen. None where this cannot be done: actions that may tie, or a tree of more than 64 levels.
-
-        >>> import bough
-        >>> posterior = bough.Posterior(bough.problems.constant(branching=10, height=6))
-        >>> posterior.best_actions(0, k=3).nodes
-        array([ 708926, 1101556,  670702], dtype=int32)
-        """
-        if context is not None or not self.model.is_scalar:
-            context = observations.checked_context(self.model, context)
+    def _names(self, nodes: Nodes) -> Any:
         tree = self.model.tree
-        excluded = _NOTHING
-        if exclude is not None and len(exclude):
-            numbers = np.unique(np.asarray(exclude, dtype=np.int64))
-            for node in (int(numbers[0]), int(numbers[-1])):
-                tree._checked(node)
-            excluded = numbers.astype(np.int32)
-            if (tree.child_start[excluded] != tree.child_start[excluded + 1]).any():
-                raise ValueError("exclude has the number of an inner node; give those of actions, as in tree.leaves")
-        most = tree.n_actions - len(excluded)
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
-            raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
-        return self._search(seeds.generator(rng), context, int(k), excluded)
+        return tree.actions[np.searchsorted(tree.leaves, nodes)]
 
-    def _search(
-        self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
-    ) -> BestActions | None:
-        """`best_actions` of what has been checked already."""
-        engine, tree = self._engine, self.model.tree
-        if tree.height > DEEPEST:
-            return None
-        with self._lock:
-            if self._untouched is None:
-                self._untouched = Untouched(tree, self.model.classes.of_node)
-            untouched, touched = self._untouched, engine.touched
-            deviation = engine.class_deviations(context)
-            limits = self._limits
-            mean = float(self.model.mean if context is None else self.model.mean @ context)
-            if limits is None or not self.model.is_scalar:
-                limits = self._limits = untouched.limits(deviation, mean)
-            if limits is None:
-                return None
-            untouched.sync(touched)
-            value = engine.touched_values(generator, context)
-            allowed = _EVERYTHING
-            if len(excluded) or not touched.count:
-                wanted = np.append(excluded, np.int32(0)).astype(np.int32)
-                untouched, touched, value = untouched.extend(wanted, touched, value, deviation, mean, generator)
-                if len(excluded):
-                    allowed = np.ones(touched.count, dtype=np.bool_)
-                    allowed[touched.slots(excluded)] = False
-            nodes, scores, self.looked_at = untouched.search(touched, value, allowed, deviation, limits, k, generator)
-            return BestActions(nodes, scores)
+    def on(self, model: Model, renamed: Mapping[Any, Any] | None = None) -> Posterior:
+        """The posterior of the same evidence under another model, or on another tree; this one stays as it is.
 
-    def log_evidence(self) -> float:
-        """The log density of the rewards observed so far, under the model.
+        Actions go by their names; `renamed` maps old names to new ones. A `KeyError` where an action with evidence is
+        not in the new tree.
 
         >>> import bough
-        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
-        >>> posterior.update("left", 1.0)  # one draw from N(0, 3)
-        >>> round(posterior.log_evidence(), 4)
-        -1.6349
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> posterior = bough.Posterior(bough.GaussianModel(tree))
+        >>> posterior.update(["green", "espresso"], [1.0, -1.0])
+        >>> wider = posterior.on(bough.GaussianModel(tree, covariance=4.0, noise_variance=0.5))
+        >>> wider.n_observations, bool(wider.mean[tree.index("green")] > posterior.mean[tree.index("green")])
+        (2, True)
         """
+        other = Posterior(model)
+        if type(model) is not type(self.model) or (model.is_scalar, model.dim) != (self.model.is_scalar, self.model.dim):
+            raise ValueError(
+                f"model is {model!r}, and the evidence is that of {self.model!r}; give the same kind of rewards and contexts"
+            )
         with self._lock:
-            return self._engine.log_evidence()
+            if self._engine.is_partial:
+                raise ValueError("the posterior comes from a file of an earlier version; part of its evidence is not known")
+            nodes, table = self._evidence()
+            extra = self._engine.extra_arrays()
+        leaves = nodes
+        if model.tree is not self.model.tree or renamed:
+            names = self._names(nodes)
+            leaves = model.tree.action_nodes([(renamed or {}).get(name, name) for name in names.tolist()])
+        if len(np.unique(leaves)) < len(leaves):
+            raise ValueError("two actions with evidence have the same name in the new tree; rename them apart")
+        other._engine.place(leaves, self._engine.kind.moved(table, self.model.mean, model.mean))
+        other._engine.take_extra(extra)
+        return other
 
     # -- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model and all that was learned to one file, whole or not at all.
+        """Write the model and all that was observed to one file, whole or not at all.
 
         >>> import bough, tempfile, pathlib
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
@@ -409,25 +226,24 @@ class Posterior:
         >>> bough.Posterior.load(path)
         Posterior(n_actions=2, dim=1, n_observations=1)
         """
-        header, arrays = self.model.contents()
-        with self._lock:  # one moment is copied; writing it takes longer, and nobody has to wait for that
-            learned = {name: np.array(array) for name, array in self._engine.arrays().items()}
-        storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, {**arrays, **learned})
+        header, arrays = self._contents()
+        storage.write(path, {**header, "kind": _KIND, "version": files.VERSION}, arrays)
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The header and the arrays that a file keeps, of one moment; writing them takes longer, and nobody has to wait."""
+        header, arrays = model_contents(self.model)
+        with self._lock:
+            more, evidence = files.evidence_contents(self._engine)
+        return {**header, **more}, {**arrays, **evidence}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
-        header, arrays = storage.read(path, _KIND, _VERSION)
-        try:
-            posterior = cls(Model.from_contents(header, arrays))
-            posterior._engine.restore(arrays)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a complete posterior file (missing or odd: {error})") from error
+        with storage.read(path, _KIND, files.VERSION) as contents:
+            return cls._restored(contents)
+
+    @classmethod
+    def _restored(cls, contents: storage.Contents) -> Posterior:
+        posterior = cls(restored_model(contents))
+        files.restore(posterior._engine, contents)
         return posterior
-
-
-def _engine_of(model: Model) -> Engine:
-    if isinstance(model, GaussianModel):
-        engine = ScalarEngine if model.is_scalar else VectorEngine
-        return engine(model, model.noise_variance)
-    return ScalarSites(model) if model.is_scalar else VectorSites(model)

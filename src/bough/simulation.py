@@ -19,7 +19,7 @@ from bough.arrays import Floats, Integers
 from bough.choosing import Policy
 from bough.episode import Played, Player, is_compiled, player
 from bough.frames import make_frame
-from bough.model import Model
+from bough.model.model import Model
 from bough.worlds import Contexts, Drawn, Problem, World, context_rows
 
 _CHUNKS = 32  # tasks that the runs are dealt out in: enough to balance jobs, few enough to start quickly

@@ -155,6 +155,10 @@ class Statistics:
             np.add.at(sums[name], group, both)
         return Statistics(names, **sums, skipped=dict(Counter(self.skipped) + Counter(other.skipped)))
 
+    def check_kind(self, model: Any) -> None:
+        """Refuse sums that the rewards of a model (its class) cannot have."""
+        model.kind.check_sums(self.actions, self.sum_y, self.sum_yy, self.count, self.exposure, model.__name__)
+
     def averages_and_spreads(self) -> tuple[Floats, Floats]:
         """(n,) and (n,): for each action the mean of its rewards, and their sum of squares around it."""
         averages = self.sum_y / self.count

@@ -16,7 +16,8 @@ from scipy.special import ndtr
 
 from bough import inputs
 from bough.arrays import Floats
-from bough.model import GaussianModel
+from bough.model.gaussian import GaussianModel
+from bough.model.model import Model
 
 Constant = Literal["lemma", "two", "telescoped"]
 
@@ -329,7 +330,7 @@ def uniform_regret(model: GaussianModel, rounds: int) -> float:
 
 
 def _check_scalar(model: GaussianModel) -> None:
-    if not isinstance(model, GaussianModel):
+    if not isinstance(model, Model) or not model.kind.is_conjugate:
         raise ValueError(f"model is a {type(model).__name__}; the theory is that of a bough.GaussianModel")
     if not model.is_scalar:
         raise ValueError(f"the theory is for K-armed models; this one has parameters of length {model.dim}")

@@ -341,6 +341,38 @@ class Tree:
             self.action_node(plain(names[int(np.flatnonzero(~known)[0])]))
         return nodes
 
+    def checked_leaves(self, nodes: Any) -> Nodes:
+        """Node numbers of actions as an array; a `ValueError` where one is no action's.
+
+        >>> import bough
+        >>> bough.Tree.from_paths(["tea/green", "tea/black"]).checked_leaves([2, 3])
+        array([2, 3], dtype=int32)
+        """
+        given = np.asarray(nodes)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(f"{nodes!r:.80} are not node numbers; give a list of them, as in tree.leaves")
+        wrong = (given < 0) | (given >= self.n_nodes)
+        if not wrong.any() and given.size:
+            wrong = self.child_start[given] != self.child_start[given + 1]
+        if wrong.any():
+            raise ValueError(f"{given[wrong][0]} is not the number of an action; give those of actions, as in tree.leaves")
+        return given.astype(np.int32)
+
+    def with_ancestors(self, nodes: Nodes) -> tuple[Nodes, Nodes]:
+        """The nodes and all that is above them, ascending, and where each one's parent is among them (-1: nowhere).
+
+        >>> import bough
+        >>> bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]).with_ancestors([3])
+        (array([0, 1, 3], dtype=int32), array([-1,  0,  1], dtype=int32))
+        """
+        levels = [np.unique(nodes)]
+        while len(levels[-1]) and (levels[-1][0] > 0 or len(levels[-1]) > 1):
+            above = self.parent[levels[-1]]
+            levels.append(np.unique(np.where(above < 0, 0, above)))
+        found = np.unique(np.concatenate(levels)).astype(np.int32)
+        above = self.parent[found]
+        return found, np.where(above < 0, -1, np.searchsorted(found, above)).astype(np.int32)
+
     def _checked(self, node: int) -> int:
         if isinstance(node, bool) or not isinstance(node, (int, np.integer)) or not 0 <= node < self.n_nodes:
             raise ValueError(

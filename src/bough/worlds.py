@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bough.arrays import Flags, Floats, Integers
-from bough.model import MOST_COUNTED, Model
+from bough.model.model import Model
 
 Contexts = Callable[[np.random.Generator, int], Floats] | Floats | None
 
@@ -80,8 +80,8 @@ class World:
         if self.truth.shape != wanted:
             raise ValueError(f"the truth has shape {self.truth.shape}; give {wanted}, in the order of tree.actions")
         _set(self, "noise", _finite("noise", self.noise, 1))
-        if model.has_counts:
-            self._check_counts()
+        if not model.kind.noise_is_added:
+            self._check_quantiles()
         if (self.contexts is None) != model.is_scalar:
             raise ValueError(f"contexts go with a model that takes them, and only with such a one; this has d = {d}")
         if self.contexts is not None:
@@ -96,13 +96,13 @@ class World:
                 raise ValueError(f"eligible has to be {n} truth values, one or more of them True")
             _set(self, "eligible", np.ascontiguousarray(eligible))
 
-    def _check_counts(self) -> None:
-        """Refuse what rewards that are counts cannot be made of."""
+    def _check_quantiles(self) -> None:
+        """Refuse what rewards that are quantiles of a distribution cannot be made of."""
         if self.residuals is not None:
             raise ValueError(f"residuals are added to a mean, which makes no reward of a {type(self.model).__name__}")
         if ((self.noise < 0.0) | (self.noise >= 1.0)).any():
             raise ValueError("the noise has numbers outside [0, 1); give uniform ones, such as rng.random(rounds)")
-        most = 1.0 if self.model.rewards == "bernoulli" else MOST_COUNTED
+        most = self.model.kind.largest_mean
         if self.model.is_scalar and ((self.truth < 0.0) | (self.truth > most)).any():
             raise ValueError(
                 f"the truth is not all from 0 to {most:g}; give the actions' mean rewards, or a model with smaller "
@@ -135,7 +135,7 @@ class World:
     def reward(self, t: int, action: int, mean: float) -> float:
         """The reward of an action, given by its place and its mean reward, in round t."""
         if self.residuals is None:
-            return self.model.reward(mean, float(self.noise[t]))
+            return float(self.model.likelihood.reward(mean, float(self.noise[t])))
         start, end = self.residuals.start[action : action + 2].tolist()
         return mean + float(self.residuals.values[start + int(self.residuals.pick[t] * (end - start))])
 
@@ -161,7 +161,7 @@ class Drawn:
         truth = np.ascontiguousarray(self.model.tree.at_leaves(self.model.draw(rng)))
         if self.model.is_scalar:
             truth = self.model.mean_reward(truth)
-        noise = self.model.draw_noise(rng, rounds)
+        noise = self.model.likelihood.draw_noise(rng, rounds)
         contexts: Floats | None = None
         if callable(self.contexts):
             contexts = context_rows(self.contexts(rng, rounds), (rounds, self.model.dim)).copy()

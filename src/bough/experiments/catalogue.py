@@ -17,12 +17,13 @@ from typing import Any, Literal
 import numpy as np
 
 from bough.arrays import Flags, Floats, Integers
-from bough.covariance import by_depth
+from bough.model.covariance import by_depth
 from bough.experiments.sweeps import PAPER, POLICIES, Experiment
 from bough.learning.fit import fit_prior
 from bough.learning.report import PriorFit
 from bough.logs import summarise
-from bough.model import GaussianModel, Model
+from bough.model.gaussian import GaussianModel
+from bough.model.model import Model
 from bough.policies import TS, FlatTS, HierTS
 from bough.tree import Tree
 from bough.worlds import Residuals, World

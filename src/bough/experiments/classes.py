@@ -22,7 +22,7 @@ from bough import inputs
 from bough.arrays import Floats, Integers
 from bough.experiments.sweeps import PAPER, Experiment
 from bough.learning.features import prior_of_items
-from bough.model import GaussianModel
+from bough.model.gaussian import GaussianModel
 from bough.tree import Tree
 from bough.worlds import World
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bough import problems
 from bough.experiments.sweeps import Experiment
-from bough.model import BernoulliModel
+from bough.model.bernoulli import BernoulliModel
 
 
 @dataclass(frozen=True)

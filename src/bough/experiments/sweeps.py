@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
 from bough import problems
-from bough.model import GaussianModel, Model
+from bough.model.gaussian import GaussianModel
+from bough.model.model import Model
 from bough.policies import TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
 from bough.worlds import Problem
 

@@ -1,28 +1,65 @@
-"""What the posterior asks of an engine: the scalar one, the vector one, or another."""
+"""What the posterior asks of an engine: K-armed or contextual, exact or by expectation propagation."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
-from bough.inference.touched import Touched
+from bough.inference.evidence import Evidence
+from bough.inference.slots import Slots, grown
+from bough.model.model import Model
+from bough.observations import Rows
 from bough.statistics import Statistics
 
 
 class Engine(Protocol):
     """The state of a posterior and the operations on it; everything comes in checked."""
 
-    touched: Touched
+    slots: Slots
+    kind: Evidence
+    model: Model
+    is_partial: bool
+    """Whether some of the evidence is only in messages, as in old files: it cannot be taken elsewhere then."""
 
-    def observe(self, leaves: Nodes, rewards: Floats, contexts: Any, exposure: Any) -> None:
-        """Add rewards of leaves, with contexts (n, d) in a contextual model, and trials or exposure of counts."""
+    @property
+    def table(self) -> Floats:
+        """(n_rows, width) the evidence, one row per touched action."""
+        ...
+
+    def observe_one(self, leaf: int, reward: float) -> None:
+        """Add one reward of a leaf, in a model without contexts, of one trial or exposure 1 where rewards are counts."""
+        ...
+
+    def observe(self, rows: Rows) -> None:
+        """Add rewards of leaves, with contexts in a contextual model, and trials or exposure of counts."""
         ...
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the rewards that were summed for distinct leaves, with contexts in a contextual model."""
+        ...
+
+    def place(self, leaves: Nodes, evidence: Floats) -> None:
+        """Forget everything, and know this evidence of distinct leaves and nothing else."""
+        ...
+
+    def settle(self, log: Rows | None, propagate: bool) -> None:
+        """Refine what was only approximated; a contextual engine of counts needs the whole log for it."""
+        ...
+
+    def snapshot(self) -> Self:
+        """An engine that goes on by itself: what was learned is copied, the tree and the prior are shared."""
+        ...
+
+    def extra_arrays(self) -> dict[str, Any]:
+        """What a file keeps beside the evidence."""
+        ...
+
+    def take_extra(self, arrays: Mapping[str, Any]) -> None:
+        """Take over what `extra_arrays` gave."""
         ...
 
     def transform(self, normals: Floats) -> Floats:
@@ -50,7 +87,7 @@ class Engine(Protocol):
         ...
 
     def action_moments(self, context: Any) -> tuple[Floats, Floats]:
-        """(K,) and (K,): the mean and the variance of each action's mean reward."""
+        """(K,) and (K,): the mean and the variance of each action's score."""
         ...
 
     def conditional(self, node: int) -> tuple[Any, Any, Any]:
@@ -61,14 +98,76 @@ class Engine(Protocol):
         """The log density of all rewards observed so far."""
         ...
 
+    @property
+    def n_observations(self) -> int:
+        """How many observations there are."""
+        ...
+
     def slot_counts(self) -> Integers:
         """(T,) the observations at or below each slot."""
         ...
 
-    def arrays(self) -> dict[str, Any]:
-        """Everything that has been learned, for a file."""
-        ...
 
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
-        ...
+class TableEngine:
+    """What every engine does in the same way: slots, and a table of evidence with room to spare."""
+
+    def __init__(self, model: Model, kind: Evidence) -> None:
+        self.model = model
+        self.kind = kind
+        self.slots = Slots(model.tree, model.classes.of_node)
+        self.is_partial = False
+        self._table = np.zeros((0, kind.width))
+
+    @property
+    def table(self) -> Floats:
+        """(n_rows, width) the evidence, one row per touched action."""
+        return self._table[: self.slots.n_rows]
+
+    def _touch(self, leaves: Nodes) -> Nodes:
+        """The leaves' slots, with room for what is kept of them; nothing has changed where there is no memory for it."""
+        before = self.slots.count
+        slots = self.slots.touch(leaves)
+        try:
+            if self.slots.n_rows > len(self._table):
+                self._table = grown(self._table, max(self.slots.n_rows, len(self._table) + len(self._table) // 2, 16))
+            self._make_room(before)
+        except MemoryError:
+            self.slots.forget(before)
+            raise
+        return slots
+
+    def _make_room(self, before: int) -> None:
+        """Room for what is kept by slot; those from `before` on are new."""
+        raise AssertionError("every engine makes its own")
+
+    def snapshot(self) -> Self:
+        """An engine that goes on by itself: what was learned is copied, the tree and the prior are shared."""
+        twin = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Slots) or (isinstance(value, np.ndarray) and value.flags.writeable):
+                setattr(twin, name, value.copy())
+        return twin
+
+    def extra_arrays(self) -> dict[str, Any]:
+        """Nothing: the evidence is all that is kept."""
+        return {}
+
+    def take_extra(self, arrays: Mapping[str, Any]) -> None:
+        """Nothing."""
+
+    def settle(self, log: Rows | None, propagate: bool) -> None:  # noqa: ARG002
+        """Nothing to refine: the posterior is exact."""
+        if log is not None:
+            raise ValueError("this model keeps all that it needs; call settle() without a log")
+
+    @property
+    def n_observations(self) -> int:
+        """How many observations there are."""
+        return round(float(self.table[:, 0].sum()))
+
+    def slot_counts(self) -> Integers:
+        """(T,) the observations at or below each slot."""
+        counts = np.zeros(self.slots.count)
+        actions = self.slots.row >= 0
+        counts[actions] = self.table[self.slots.row[actions], 0]
+        return np.rint(self.slots.add_up(counts)).astype(np.int64)

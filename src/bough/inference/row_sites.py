@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bough.arrays import Floats
-from bough.inference import scalar_kernels
+from bough.inference.kernels.sites import sites_of_all
 
 STILL = 1e-9  # how far, in standard deviations, a site may move its row's score once settled
 MOST_SWEEPS = 500
@@ -36,7 +36,7 @@ class RowSites:
         left = np.maximum(1.0 - variance * tau, 1e-10)  # above zero but for rounding
         offset, width = (mean - variance * nu) / left, variance / left
         fresh_tau, fresh_nu, probability = np.empty(len(tau)), np.empty(len(tau)), np.empty(len(tau))
-        scalar_kernels.sites_of_all(*self._counts, offset, width, fresh_tau, fresh_nu, probability)
+        sites_of_all(*self._counts, offset, width, fresh_tau, fresh_nu, probability)
         np.maximum(fresh_tau, LEAST, out=fresh_tau)
         gain = 1.0 / (1.0 + width * tau)
         of_site = gain * (nu * offset - 0.5 * tau * offset**2 + 0.5 * width * nu**2) - 0.5 * np.log1p(width * tau)

@@ -1,7 +1,7 @@
 """The exact posterior where parameters are numbers (d = 1).
 
 Parameters are kept as deviations from the prior mean. A slot holds what its node has collected from below, a
-precision M and an information eta, and what it has already told its parent. With v the node's prior variance,
+precision M and an information eta, and what it has sent to its parent. With v the node's prior variance,
 
     gain       A = 1 / (1 + v M)                  theta_i | theta_p ~ N(A theta_p + S eta, S)
     variance   S = v A
@@ -14,127 +14,119 @@ huge or zero. A parent's M and eta change by the difference between a child's ne
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from bough.arrays import Floats, Integers, Nodes
-from bough.inference import scalar_kernels as kernels
+from bough.arrays import Floats, Nodes
+from bough.inference.engine import TableEngine
+from bough.inference.evidence import Evidence, RewardEvidence
+from bough.inference.kernels import scalar as kernels
+from bough.inference.kernels import scalar_draws as draws
 from bough.inference.normals import standard_normals
-from bough.inference.touched import Touched, check_shape, grown
-from bough.model import Model
+from bough.inference.slots import grown
+from bough.model.model import Model
+from bough.observations import Rows
 from bough.statistics import Statistics
 
 
-class ScalarEngine:
+class ScalarEngine(TableEngine):
     """State and operations of the posterior of a K-armed model; nodes and rewards come in checked."""
 
-    _n_columns = 6  # of the state
-
-    def __init__(self, model: Model, noise_variance: float = 1.0) -> None:
+    def __init__(self, model: Model, kind: Evidence | None = None) -> None:
+        super().__init__(model, RewardEvidence() if kind is None else kind)
         self._tree = model.tree
         self._mean = float(model.mean)
-        self._noise = noise_variance
+        self._precision = 1.0 / model.likelihood.noise_deviation**2  # of one reward
         self._class_of_node = model.classes.of_node
         self._variance = model.classes.table  # (n_classes,)
         self._deviation = model.class_factors  # (n_classes,)
-        self.touched = Touched(model.tree, model.classes.of_node)
-        self._state = np.zeros((16, self._n_columns))
+        self._state = np.zeros((16, 4))
         self._law = np.zeros((16, 3))
-
-    @property
-    def _used(self) -> Floats:
-        return self._state[: self.touched.count]
-
-    def arrays(self) -> dict[str, Any]:
-        """Everything that has been learned, for a file."""
-        return {**self.touched.arrays(), "state": self._used}
-
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
-        self.touched.restore(arrays)
-        self._state = np.array(arrays["state"], dtype=np.float64)
-        check_shape(self._state, (self.touched.count, self._n_columns), "state")
-        self._law = np.zeros((len(self._state), 3))
-        self._refresh(np.arange(len(self._state), dtype=np.int32)[::-1].copy())
 
     # -- observations --------------------------------------------------------------------------
 
-    def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None, exposure: Any = None) -> None:  # noqa: ARG002
+    def observe_one(self, leaf: int, reward: float) -> None:
+        """Add one reward of a leaf, and refresh its path to the root."""
+        slots = self.slots
+        while not kernels.observe_one(
+            leaf, reward, self._mean, self._precision, slots._node, slots._table, slots._parent, slots._class,
+            slots._row, self._variance, self._table, self._state, self._law,
+        ):  # fmt: skip
+            self._touch(np.array([leaf], dtype=np.int32))
+
+    def observe(self, rows: Rows) -> None:
         """Add rewards of leaves; each touched node is refreshed once."""
-        slots = self._touch(leaves)
-        if len(slots) == 1:
-            kernels.observe_one(
-                slots, rewards, self._mean, 1.0 / self._noise, self.touched.parent, self.touched.class_, self._variance,
-                self._state, self._law,
-            )  # fmt: skip
-            return
-        kernels.collect(slots, rewards, self._mean, 1.0 / self._noise, self._state)
-        self._refresh_paths(slots)
+        ones, zeros = np.ones(len(rows.rewards)), np.zeros(len(rows.rewards))
+        self._collect(rows.leaves, ones, rows.rewards, zeros)
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the rewards that were summed for distinct leaves."""
-        averages, spreads = statistics.averages_and_spreads()
+        self._collect(leaves, statistics.count, *statistics.averages_and_spreads())
+
+    def _collect(self, leaves: Nodes, counts: Floats, averages: Floats, spreads: Floats) -> None:
         slots = self._touch(leaves)
-        kernels.collect_sums(slots, statistics.count, averages - self._mean, spreads, 1.0 / self._noise, self._state)
+        kernels.collect(
+            slots, self.slots.row, counts, averages, spreads, self._mean, self._precision, self._table, self._state
+        )
         self._refresh_paths(slots)
 
-    def place(self, leaves: Nodes, precision: Floats, information: Floats) -> None:
-        """Have each of some distinct leaves say exp(information t - precision t^2 / 2), and nothing else.
-
-        t is the parameter's deviation from the prior mean. What the leaf said before is taken back.
-        """
+    def place(self, leaves: Nodes, evidence: Floats) -> None:
+        """Forget everything, and know this evidence of distinct leaves and nothing else."""
         slots = self._touch(leaves)
+        self._table[:] = 0.0
+        self._table[self.slots.row[slots]] = evidence
+        m = self._precision * evidence[:, kernels.COUNT]
+        self.place_sites(slots, m, m * (evidence[:, kernels.MEAN] - self._mean))
+
+    def place_sites(self, slots: Nodes, precision: Floats, information: Floats) -> None:
+        """Have each of some slots of actions say exp(information t - precision t^2 / 2), and all others nothing.
+
+        t is the parameter's deviation from the prior mean.
+        """
+        self._state[: self.slots.count, : kernels.M_SENT] = 0.0
         self._state[slots, kernels.M] = precision
         self._state[slots, kernels.ETA] = information
-        self._refresh_paths(slots)
+        kernels.remake(
+            self.slots.parent, self.slots.class_, self.slots.row, self._variance, self._state, self._law
+        )
 
-    def _touch(self, leaves: Nodes) -> Nodes:
-        """The leaves' slots, with room for what is kept of them."""
-        before = self.touched.count
-        slots = self.touched.touch(leaves)
-        if self.touched.count > len(self._state):
-            try:
-                size = max(self.touched.count, 2 * len(self._state))
-                self._law = grown(self._law, size)
-                self._state = grown(self._state, size)
-            except MemoryError:
-                self.touched.forget(before)
-                raise
-        return slots
+    def touch(self, leaves: Nodes) -> Nodes:
+        """The slots of leaves, which get one if they had none."""
+        return self._touch(leaves)
+
+    def _make_room(self, before: int) -> None:  # noqa: ARG002
+        if self.slots.count > len(self._state):
+            size = max(self.slots.count, 2 * len(self._state))
+            self._law, self._state = grown(self._law, size), grown(self._state, size)
 
     def _refresh_paths(self, slots: Nodes) -> None:
         """Bring the laws on the paths from these slots to the root up to date."""
-        stale = np.empty(min(self.touched.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
-        n_stale = kernels.mark_paths(slots, self.touched.parent, self._law, stale)
-        self._refresh(np.sort(stale[:n_stale])[::-1].copy())
-
-    def _refresh(self, rootward: Nodes) -> None:
-        """Bring the laws of slots, which come in descending order, up to date with their state."""
-        kernels.refresh(rootward, self.touched.parent, self.touched.class_, self._variance, self._state, self._law)
+        stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
+        n_stale = kernels.mark_paths(slots, self.slots.parent, self._law, stale)
+        rootward = np.sort(stale[:n_stale])[::-1].copy()
+        kernels.refresh(rootward, self.slots.parent, self.slots.class_, self._variance, self._state, self._law)
 
     # -- answers -------------------------------------------------------------------------------
 
     def transform(self, normals: Floats) -> Floats:
         """A posterior sample of every node from (V,) standard normals, which are overwritten."""
-        kernels.sample_all(
-            normals, self._tree.parent, self._class_of_node, self._deviation, self._mean, *self.touched.leafward,
+        draws.sample_all(
+            normals, self._tree.parent, self._class_of_node, self._deviation, self._mean, *self.slots.leafward,
             self._law,
         )  # fmt: skip
         return normals
 
     def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
-        slots = self.touched.slots(nodes)
+        slots = self.slots.find(nodes)
         classes = self._class_of_node[nodes]
-        kernels.sample_some(normals, parent_position, classes, self._deviation, self._mean, slots, self._law)
+        draws.sample_some(normals, parent_position, classes, self._deviation, self._mean, slots, self._law)
         return normals
 
     def touched_values(self, rng: np.random.Generator, _context: None = None) -> Floats:
         """(T,) a joint draw of the touched nodes, by slot."""
-        values = standard_normals(rng, (self.touched.count,))
-        kernels.sample_touched(values, self.touched.parent, self._mean, self._law)
+        values = standard_normals(rng, (self.slots.count,))
+        draws.sample_touched(values, self.slots.parent, self._mean, self._law)
         return values
 
     def class_deviations(self, _context: None = None) -> Floats:
@@ -148,19 +140,19 @@ class ScalarEngine:
     def covariance(self) -> Floats:
         """(V,) the posterior variances."""
         out = np.empty(self._tree.n_nodes)
-        kernels.variances(
-            out, self._tree.parent, self._class_of_node, self._variance, *self.touched.leafward,
+        draws.variances(
+            out, self._tree.parent, self._class_of_node, self._variance, *self.slots.leafward,
             self._law,
         )  # fmt: skip
         return out
 
     def action_moments(self, _context: None = None) -> tuple[Floats, Floats]:
-        """(K,) the mean and the variance of each action's mean reward."""
+        """(K,) the mean and the variance of each action's score."""
         return self._tree.at_leaves(self.mean()), self._tree.at_leaves(self.covariance())
 
     def conditional(self, node: int) -> tuple[float, float, float]:
         """(gain, offset, variance) of a node given its parent."""
-        slot = int(self.touched.slots(np.array([node], dtype=np.int32))[0])
+        slot = int(self.slots.find(np.array([node], dtype=np.int32))[0])
         if slot < 0:
             return 1.0, 0.0, float(self._variance[self._class_of_node[node]])
         gain, offset, _ = self._law[slot].tolist()
@@ -170,10 +162,7 @@ class ScalarEngine:
 
     def log_evidence(self) -> float:
         """The log density of all rewards observed so far."""
-        count = float(self._used[:, kernels.COUNT].sum())
-        deviance = kernels.deviance(self.touched.parent, self.touched.class_, self._variance, self._noise, self._used)
-        return -0.5 * (count * math.log(2.0 * math.pi * self._noise) + float(deviance))
-
-    def slot_counts(self) -> Integers:
-        """(T,) the observations at or below each slot."""
-        return np.rint(self.touched.add_up(self._used[:, kernels.COUNT].copy())).astype(np.int64)
+        count, spread = self.table[:, kernels.COUNT].sum(), self.table[:, kernels.SPREAD].sum()
+        slots, state = self.slots, self._state[: self.slots.count]
+        deviance = draws.deviance(slots.parent, slots.class_, self._variance, state) + spread * self._precision
+        return -0.5 * (float(count) * math.log(2.0 * math.pi / self._precision) + float(deviance))

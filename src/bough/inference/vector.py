@@ -11,7 +11,10 @@ beside them: theta_i | theta_p = theta_p + F (f - E theta_p + n).
 
 An observation is one more row, w' theta = r with unit noise. At a node it reads [L'w | w | r]; d Givens rotations with
 the rows [C | E | f] bring its first part to zero, and what is left, [0 | u | r'], is the row that the parent sees:
-O(d^2) a node, nothing but rotations. What is left of r above the root is the standardised surprise of the observation.
+O(d^2) per node, nothing but rotations. What is left of r above the root is the standardised surprise of the observation.
+At an action the row is first folded into the action's own evidence, a triangle [R | z]: where u is what is left of large
+numbers, it is taken from there instead (kernels/vector.py). Inside the tree that would be rounding of rounding; there
+its size is kept account of, and everything is made again from the evidence before it matters.
 The precision M = sum w w' is never formed: where v M is, say, 1e10 beside directions never seen, M would cost ten
 digits and its root costs five. docs/mathematics.md derives this from the messages (M, eta).
 """
@@ -19,152 +22,145 @@ digits and its root costs five. docs/mathematics.md derives this from the messag
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
-from bough.inference import vector_kernels as kernels
+from bough.inference.engine import TableEngine
+from bough.inference.evidence import ContextEvidence
+from bough.inference.kernels import vector as kernels
+from bough.inference.kernels import vector_draws as draws
 from bough.inference.normals import standard_normals
-from bough.inference.touched import Touched, check_shape, grown
-from bough.model import Model
+from bough.inference.slots import grown
+from bough.model.model import Model
+from bough.observations import Rows
 from bough.statistics import Statistics
 
+_MOST_LOST = 1e-11  # of a message, in standard deviations of what it speaks of, that rounding may have cost
 
-class VectorEngine:
+
+class VectorEngine(TableEngine):
     """State and operations of the posterior of a contextual model; everything comes in checked."""
 
-    def __init__(self, model: Model, noise_variance: float = 1.0) -> None:
+    kind: ContextEvidence
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model, ContextEvidence(model))
         d = model.dim
         self._tree = model.tree
         self._mean = np.asarray(model.mean)
-        self._noise = noise_variance
+        self._noise_deviation = model.likelihood.noise_deviation
         self._class_of_node = model.classes.of_node
         self._covariance = model.classes.table  # (n_classes, d, d)
         # Columns of L, E and F are stored as rows, so that drawing walks memory in order.
         self._factor = np.ascontiguousarray(model.class_factors.transpose(0, 2, 1))
-        self.touched = Touched(model.tree, model.classes.of_node)
+        self._factor.setflags(write=False)
+        widest = np.einsum("njj->n", self._covariance).max() * (model.tree.height + 1)
+        self._widest = math.sqrt(float(widest))  # no parameter has a larger standard deviation before observations
         self._triangle = np.empty((0, d, d))  # C, by slot
         self._pull = np.empty((0, d, d))  # E', by slot: how the parent's value pulls
         self._target = np.empty((0, d))  # f, by slot
         self._root = np.empty((0, d, d))  # F', by slot, computed again where stale
         self._stale = np.empty(0, dtype=np.bool_)
-        self._count = np.empty(0)  # observations at a leaf, by slot
-        self._surprise = np.zeros(1)  # the sum of the squared surprises
-
-    def arrays(self) -> dict[str, Any]:
-        """Everything that has been learned, for a file."""
-        n = self.touched.count
-        return {
-            **self.touched.arrays(),
-            "triangle": self._triangle[:n],
-            "pull": self._pull[:n],
-            "target": self._target[:n],
-            "count": self._count[:n],
-            "surprise": self._surprise,
-        }
-
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
-        self.touched.restore(arrays)
-        names = ("triangle", "pull", "target", "surprise")
-        self._triangle, self._pull, self._target, self._surprise = (np.array(arrays[name]) for name in names)
-        self._count = np.array(arrays["count"], dtype=np.float64)
-        n, d = self.touched.count, len(self._mean)
-        for array, shape, name in (
-            (self._triangle, (n, d, d), "triangle"),
-            (self._pull, (n, d, d), "pull"),
-            (self._target, (n, d), "target"),
-            (self._surprise, (1,), "surprise"),
-            (self._count, (n,), "count"),
-        ):
-            check_shape(array, shape, name)
-        self._root = np.empty_like(self._triangle)
-        self._stale = np.ones(len(self._triangle), dtype=np.bool_)
+        self._account = np.zeros(2)  # the sum of the squared surprises, and what rounding may have cost messages
 
     # -- observations --------------------------------------------------------------------------
 
-    def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats, exposure: Any = None) -> None:  # noqa: ARG002
+    def observe_one(self, leaf: int, reward: float) -> None:
+        """A reward of a contextual model comes in a context."""
+        raise AssertionError("contextual models take rows")
+
+    def observe(self, rows: Rows) -> None:
         """Add rewards of leaves in contexts (n, d)."""
-        before = self.touched.count
-        slots = self.touched.touch(leaves)
-        self._make_room(before)
-        np.add.at(self._count, slots, 1)
-        deviation = math.sqrt(self._noise)
-        rows = contexts / deviation
-        values = (rewards - contexts @ self._mean) / deviation
-        if len(slots) > 1:
-            slots, rows, values = self._fewer_rows(slots, rows, values)
-        self._observe_rows(slots, rows, values)
+        assert rows.contexts is not None
+        slots = self._touch(rows.leaves)
+        of_slot = self.slots.row[slots]
+        np.add.at(self._table[:, kernels.COUNT], of_slot, 1.0)
+        np.add.at(self._table[:, kernels.TOTAL], of_slot, rows.rewards)
+        self._observe_rows(*self._fewer_rows(slots, np.column_stack([rows.contexts, rows.rewards])))
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
-        """Add the rewards that were summed for distinct leaves, as at most d rows a leaf."""
+        """Add the rewards that were summed for distinct leaves, as at most d rows per leaf."""
         rows, values, residual = statistics.as_rows(self._mean)
-        before = self.touched.count
-        slots = self.touched.touch(leaves)
-        self._make_room(before)
-        self._count[slots] += statistics.count
-        self._surprise += residual.sum() / self._noise
-        deviation = math.sqrt(self._noise)
-        d = len(self._mean)
-        self._observe_rows(np.repeat(slots, d), rows.reshape(-1, d) / deviation, values.reshape(-1) / deviation)
+        values = values + np.einsum("nij,j->ni", rows, self._mean)
+        slots = self._touch(leaves)
+        self._table[self.slots.row[slots], : kernels.TRIANGLE] += np.column_stack(
+            [statistics.count, statistics.sum_y, residual]
+        )
+        self._account[0] += residual.sum() / self._noise_deviation**2
+        self._observe_rows(*_flat(slots, np.concatenate([rows, values[:, :, None]], axis=2)))
 
-    def place(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
-        """Forget everything, and have leaves say that row' t = value with unit noise, one for each of their rows.
+    def place(self, leaves: Nodes, evidence: Floats) -> None:
+        """Forget everything, and know this evidence of distinct leaves and nothing else."""
+        slots = self._touch(leaves)
+        self._table[:] = 0.0
+        self._table[self.slots.row[slots]] = evidence
+        self._remake()
 
-        t is the parameter's deviation from the prior mean.
-        """
-        before = self.touched.count
-        slots = self.touched.touch(leaves)
-        self._make_room(before)
-        n = self.touched.count
-        self._triangle[:n] = np.eye(len(self._mean))
-        self._pull[:n], self._target[:n], self._surprise[:] = 0.0, 0.0, 0.0
-        self._stale[:n] = True
-        self._observe_rows(*self._fewer_rows(slots, rows, values))
+    def place_rows(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
+        """Forget everything, and have leaves say that row' theta = value with unit noise, one for each of the rows."""
+        slots = self._touch(leaves)
+        triangles, of_slot, residual = self._triangles(slots, np.column_stack([rows, values]))
+        self._table[:] = 0.0
+        places = self.slots.row[of_slot]
+        self._table[places, kernels.COUNT] = 1.0
+        self._table[places, kernels.RESIDUAL] = residual
+        self._table[places, kernels.TRIANGLE :] = triangles
+        self._remake()
 
-    def _observe_rows(self, slots: Nodes, rows: Floats, values: Floats) -> None:
-        kernels.observe_rows(
-            slots, rows, values, self.touched.parent, self.touched.class_, self._factor, self._triangle, self._pull,
-            self._target, self._stale, self._surprise,
+    def _remake(self) -> None:
+        """Make all messages again from the evidence, in one rootward pass."""
+        kept = self.slots
+        collected = np.empty((kept.count, self.kind.width - kernels.TRIANGLE))
+        kernels.remake(
+            kept.parent, kept.class_, kept.row, self._mean, self._noise_deviation, self._factor, self._table, collected,
+            self._triangle, self._pull, self._target, self._stale, self._account,
         )  # fmt: skip
 
-    def _fewer_rows(self, slots: Nodes, rows: Floats, values: Floats) -> tuple[Nodes, Floats, Floats]:
-        """The same observations in at most d rows a leaf, so that a path is walked at most d times a leaf."""
+    def _observe_rows(self, slots: Nodes, rows: Floats) -> None:
+        kept = self.slots
+        kernels.observe_rows(
+            slots, rows, kept.row, self._mean, self._noise_deviation, kept.parent, kept.class_, self._factor,
+            self._table, self._triangle, self._pull, self._target, self._stale, self._account,
+        )  # fmt: skip
+        if self._account[1] * self._widest > _MOST_LOST:
+            self._remake()
+
+    def _fewer_rows(self, slots: Nodes, rows: Floats) -> tuple[Nodes, Floats]:
+        """The same rewards in at most d rows per leaf, so that a path is walked at most d times per leaf."""
+        if len(slots) == 1:
+            return slots, rows
+        triangles, of_slot, residual = self._triangles(slots, rows)
+        self._table[self.slots.row[of_slot], kernels.RESIDUAL] += residual
+        self._account[0] += residual.sum() / self._noise_deviation**2
+        unpacked = np.empty((len(triangles), len(self._mean), len(self._mean) + 1))
+        kernels.unpack(triangles, 0, unpacked)
+        return _flat(of_slot, unpacked)
+
+    def _triangles(self, slots: Nodes, rows: Floats) -> tuple[Floats, Nodes, Floats]:
+        """A packed triangle for each of the slots that say the same as all of its rows, and what those leave over."""
         order = np.argsort(slots, kind="stable")
-        slots, rows, values = slots[order], rows[order], values[order]
-        n, d = rows.shape
-        counts = np.diff(np.flatnonzero(np.concatenate([[True], slots[1:] != slots[:-1], [True]])))
-        total = int(np.minimum(counts, d).sum())
-        if total == n:
-            return slots, rows, values
-        kept_slots, kept = np.empty(total, dtype=np.int32), np.zeros((total, d + 1))
-        kernels.triangulate(slots, np.column_stack([rows, values]), counts, kept_slots, kept, self._surprise)
-        return kept_slots, np.ascontiguousarray(kept[:, :d]), kept[:, d].copy()
+        distinct, counts = np.unique(slots, return_counts=True)
+        triangles = np.zeros((len(distinct), self.kind.width - kernels.TRIANGLE))
+        residual = np.empty(len(distinct))
+        kernels.triangulate(rows[order], counts, triangles, residual)
+        return triangles, distinct, residual
 
     def _make_room(self, before: int) -> None:
-        n = self.touched.count
-        if n > len(self._count):
+        n = self.slots.count
+        if n > len(self._stale):
             # A slot of d = 32 takes 25 kB, so room grows gently.
-            size = max(n, len(self._count) + len(self._count) // 8, 16)
-            try:
-                self._triangle = grown(self._triangle, size)
-                self._pull = grown(self._pull, size)
-                self._target = grown(self._target, size)
-                self._root = grown(self._root, size)
-                self._stale = grown(self._stale, size)
-                self._count = grown(self._count, size)  # last: its length says how much room there is
-            except MemoryError:
-                self.touched.forget(before)
-                raise
+            size = max(n, len(self._stale) + len(self._stale) // 8, 16)
+            self._triangle, self._pull = grown(self._triangle, size), grown(self._pull, size)
+            self._target, self._root = grown(self._target, size), grown(self._root, size)
+            self._stale = grown(self._stale, size)  # last: its length says how much room there is
         self._triangle[before:n] = np.eye(len(self._mean))
         self._stale[before:n] = True  # even where no row follows
 
     def _refreshed_roots(self) -> Floats:
         """F' by slot, with the stale ones computed again."""
-        kernels.refresh_roots(
-            self._stale[: self.touched.count], self.touched.class_, self._factor, self._triangle, self._root
+        draws.refresh_roots(
+            self._stale[: self.slots.count], self.slots.class_, self._factor, self._triangle, self._root
         )
         return self._root
 
@@ -172,30 +168,30 @@ class VectorEngine:
 
     def transform(self, normals: Floats) -> Floats:
         """A posterior sample of every node from (V, d) standard normals, which are overwritten."""
-        kernels.sample_all(
-            normals, self._tree.parent, self._class_of_node, self._factor, self._mean, *self.touched.leafward,
+        draws.sample_all(
+            normals, self._tree.parent, self._class_of_node, self._factor, self._mean, *self.slots.leafward,
             self._pull, self._target, self._refreshed_roots(),
         )  # fmt: skip
         return normals
 
     def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
-        kernels.sample_some(
-            normals, parent_position, self._class_of_node[nodes], self._factor, self._mean, self.touched.slots(nodes),
+        draws.sample_some(
+            normals, parent_position, self._class_of_node[nodes], self._factor, self._mean, self.slots.find(nodes),
             self._pull, self._target, self._refreshed_roots(),
         )  # fmt: skip
         return normals
 
     def touched_values(self, rng: np.random.Generator, context: Floats) -> Floats:
         """(T,) a joint draw of the touched nodes by slot, in the direction of the context."""
-        n = self.touched.count
-        draws = standard_normals(rng, (n, len(self._mean)))
+        n = self.slots.count
+        values = standard_normals(rng, (n, len(self._mean)))
         slots = np.arange(n, dtype=np.int32)
-        kernels.sample_some(
-            draws, self.touched.parent, self.touched.class_, self._factor, self._mean, slots, self._pull, self._target,
+        draws.sample_some(
+            values, self.slots.parent, self.slots.class_, self._factor, self._mean, slots, self._pull, self._target,
             self._refreshed_roots(),
         )  # fmt: skip
-        return draws @ context
+        return values @ context
 
     def class_deviations(self, context: Floats) -> Floats:
         """(n_classes,) the standard deviation of a node given its parent, in the direction of the context."""
@@ -211,19 +207,19 @@ class VectorEngine:
         at_slot = self._slot_covariances()
         d = len(self._mean)
         out = np.empty((self._tree.n_nodes, d, d))
-        kernels.covariances(
-            out, self._tree.parent, self._class_of_node, self._covariance, *self.touched.leafward,
+        draws.covariances(
+            out, self._tree.parent, self._class_of_node, self._covariance, *self.slots.leafward,
             at_slot,
         )  # fmt: skip
         return out
 
     def _slot_covariances(self) -> Floats:
         """(T, d, d): S + A cov(parent) A', leafward, with S = F F' and A = I - F E."""
-        n = self.touched.count
+        n = self.slots.count
         root = self._refreshed_roots()[:n].transpose(0, 2, 1)
         gain = np.eye(len(self._mean)) - root @ self._pull[:n].transpose(0, 2, 1)
         out = root @ root.transpose(0, 2, 1)
-        kernels.spread_leafward(self.touched.parent, np.ascontiguousarray(gain), out)
+        draws.spread_leafward(self.slots.parent, np.ascontiguousarray(gain), out)
         return out
 
     def action_moments(self, context: Floats) -> tuple[Floats, Floats]:
@@ -231,8 +227,8 @@ class VectorEngine:
         touched_variance = np.einsum("i,nij,j->n", context, self._slot_covariances(), context)
         class_variance = np.einsum("i,nij,j->n", context, self._covariance, context)
         variance = np.empty(self._tree.n_nodes)
-        kernels.projected_variances(
-            variance, self._tree.parent, self._class_of_node, class_variance, *self.touched.leafward, touched_variance,
+        draws.projected_variances(
+            variance, self._tree.parent, self._class_of_node, class_variance, *self.slots.leafward, touched_variance,
         )  # fmt: skip
         # Where the covariance is singular, rounding may leave a variance just below zero.
         return self._tree.at_leaves(self.mean()) @ context, np.maximum(self._tree.at_leaves(variance), 0.0)
@@ -240,7 +236,7 @@ class VectorEngine:
     def conditional(self, node: int) -> tuple[Floats, Floats, Floats]:
         """(gain, offset, covariance) of a node given its parent."""
         d = len(self._mean)
-        slot = int(self.touched.slots(np.array([node], dtype=np.int32))[0])
+        slot = int(self.slots.find(np.array([node], dtype=np.int32))[0])
         if slot < 0:
             return np.eye(d), np.zeros(d), self._covariance[self._class_of_node[node]].copy()
         root = self._refreshed_roots()[slot].T
@@ -249,11 +245,15 @@ class VectorEngine:
 
     def log_evidence(self) -> float:
         """The log density of all rewards observed so far."""
-        n = self.touched.count
-        log_det = 2.0 * np.log(np.diagonal(self._triangle[:n], axis1=1, axis2=2)).sum()
-        constant = float(self._count[:n].sum()) * math.log(2.0 * math.pi * self._noise)
-        return -0.5 * float(constant + log_det + self._surprise[0])
+        constant = float(self.table[:, kernels.COUNT].sum()) * math.log(2.0 * math.pi * self._noise_deviation**2)
+        return -0.5 * (constant + float(self._account[0])) - self._log_determinant()
 
-    def slot_counts(self) -> Integers:
-        """(T,) the observations at or below each slot."""
-        return np.rint(self.touched.add_up(self._count[: self.touched.count].copy())).astype(np.int64)
+    def _log_determinant(self) -> float:
+        """Half the logarithm of how much narrower the posterior is than the prior."""
+        return float(np.log(np.diagonal(self._triangle[: self.slots.count], axis1=1, axis2=2)).sum())
+
+
+def _flat(slots: Nodes, rows: Floats) -> tuple[Nodes, Floats]:
+    """The rows (n, d, d + 1) of each slot one by one, without those that say nothing."""
+    kept = (rows[:, :, :-1] != 0.0).any(axis=2)
+    return np.repeat(slots, kept.sum(axis=1)), rows[kept]

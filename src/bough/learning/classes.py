@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bough.arrays import Flags, Floats, Nodes
-from bough.covariance import ClassCovariances
+from bough.model.covariance import ClassCovariances
 from bough.tree import Tree
 
 

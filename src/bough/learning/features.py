@@ -9,9 +9,9 @@ import numpy as np
 
 from bough import inputs
 from bough.arrays import Floats, Integers
-from bough.covariance import by_depth, by_node
+from bough.model.covariance import by_depth, by_node
 from bough.learning.fit import fit_prior
-from bough.model import GaussianModel
+from bough.model.gaussian import GaussianModel
 from bough.statistics import Statistics
 from bough.tree import Tree
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bough.arrays import Flags, Floats, Integers
-from bough.learning.asked import Columns, Structure, Wishes, groups_of, paired
+from bough.learning.options import Columns, Structure, FitOptions, groups_of, paired
 from bough.learning.classes import NodeClasses
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty
@@ -18,7 +18,8 @@ from bough.learning.report import Estimate, PriorFit, share_of_classes
 from bough.learning.scalar import ScalarEvidence
 from bough.learning.sites import ScalarSiteEvidence, VectorSiteEvidence
 from bough.learning.vector import VectorEvidence
-from bough.model import GaussianModel, Model
+from bough.model.gaussian import GaussianModel
+from bough.model.model import Model
 from bough.observations import Observations
 from bough.statistics import Statistics
 from bough.tree import Tree
@@ -92,14 +93,14 @@ def fit_prior(
     """
     if not (isinstance(model, type) and issubclass(model, Model)) or isabstract(model):
         raise ValueError(f"model is {model!r}; give the class, such as bough.BernoulliModel")
-    model.check_word(trials, exposure)
+    model.kind.check_words(trials, exposure)
     named = Columns(action, reward, context, weight, trials, exposure, intercept, bad)
     trees, logs, rows = paired(tree, data, named, model)
     if structure not in _STRUCTURES:
         raise ValueError(f"structure is {structure!r}; give one of {', '.join(_STRUCTURES)}")
     classes = NodeClasses.of(by, trees)
-    wishes = Wishes.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
-    return fit(trees, logs, classes, wishes, rows)
+    options = FitOptions.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
+    return fit(trees, logs, classes, options, rows)
 
 
 class Learned(NamedTuple):
@@ -114,20 +115,20 @@ class Learned(NamedTuple):
     converged: bool
 
     @classmethod
-    def of(cls, forest: Forest, labels: Sequence[str], group: Integers, wishes: Wishes) -> Learned:
+    def of(cls, forest: Forest, labels: Sequence[str], group: Integers, options: FitOptions) -> Learned:
         """What has the most evidence; a `ValueError` where the rewards cannot tell."""
-        total = _total_variance(forest, wishes.model)
+        total = _total_variance(forest, options.model)
         silent = np.flatnonzero((group >= 0) & (forest.nodes_of_class == 0))
-        if wishes.width is None and len(silent):
+        if options.width is None and len(silent):
             raise ValueError(
                 f"no observed node has {labels[silent[0]]}, so plain maximum likelihood cannot learn its variance; "
                 "give a penalty, or other classes"
             )
-        objective = _objective(forest, group, wishes, total)
+        objective = _objective(forest, group, options, total)
         parameters, converged = _maximised(objective, math.log(_LEAST_NOISE * total))
         covariance, noise = objective.unpacked(parameters)
         zero = np.zeros(len(group), dtype=np.bool_)
-        if covariance.ndim == 1 and wishes.width is None:
+        if covariance.ndim == 1 and options.width is None:
             zero = _zeros(objective, covariance, noise, total)
             covariance[zero] = 0.0
         return cls(objective, parameters, covariance, noise, zero, converged)
@@ -137,32 +138,32 @@ def fit(
     trees: Sequence[Tree],
     logs: Sequence[Statistics],
     classes: NodeClasses,
-    wishes: Wishes,
+    options: FitOptions,
     rows: Sequence[Observations] | None = None,
 ) -> PriorFit:
     """`fit_prior` of what has been checked already."""
-    forest = Forest.planted(trees, logs, classes, rows)
-    learned = Learned.of(forest, classes.labels, groups_of(trees, classes, wishes), wishes)
+    forest = Forest.from_logs(trees, logs, classes, rows)
+    learned = Learned.of(forest, classes.labels, groups_of(trees, classes, options), options)
     objective, covariance, noise = learned.objective, learned.covariance, learned.noise
     log_evidence, _ = objective.evidence(covariance, noise)
     mean, mean_error = objective.mean, objective.mean_error
     intervals = _intervals(learned)
     models = tuple(
-        wishes.built(tree, mean, one, noise)
+        options.built(tree, mean, one, noise)
         for tree, one in zip(trees, classes.covariances(trees, covariance), strict=True)
     )
-    counts = wishes.model.has_counts
-    shares = share_of_classes(forest, covariance, 0.0 if counts else noise)
+    has_noise = options.learns_noise
+    shares = share_of_classes(forest, covariance, noise if has_noise else 0.0)
     sizes = covariance if covariance.ndim == 1 else np.einsum("njj->n", covariance) / covariance.shape[1]
     estimates = {"mean": Estimate(mean, mean - 1.96 * mean_error, mean + 1.96 * mean_error, None, None)}
     for i, label in enumerate(classes.labels):
         estimates[label] = Estimate(float(sizes[i]), *intervals[i], shares[i], int(forest.nodes_of_class[i]))
-    if not counts:
+    if has_noise:
         estimates["noise"] = Estimate(noise, *intervals[-1], shares[-1], round(forest.n_rows))
     table: dict[str, Any] = dict(zip(classes.labels, covariance.tolist(), strict=True))
     if covariance.ndim > 1:
         table = dict(zip(classes.labels, covariance, strict=True))
-    return PriorFit(models, mean, table, None if counts else noise, log_evidence, learned.converged, estimates)
+    return PriorFit(models, mean, table, noise if has_noise else None, log_evidence, learned.converged, estimates)
 
 
 # -- how it is found -------------------------------------------------------------------------------
@@ -171,14 +172,9 @@ def fit(
 def _total_variance(forest: Forest, model: type[Model]) -> float:
     """What the learned variances and the noise are to share out a priori; a `ValueError` where nothing varies."""
     sums, n = forest.statistics, forest.n_rows
-    if model.has_counts:
-        total, most = float(sums.sum_y.sum()), float(sums.exposure_or_count.sum())
-        if total == 0.0 or (model.rewards == "bernoulli" and total >= most):
-            raise ValueError(
-                f"the rewards sum to {total:g} in {most:g} trials or exposure: all are the same, and there is no "
-                "variance to learn from them"
-            )
-        return 1.0  # of log-odds or log-rates: a usual size
+    if model.kind.usual_variance is not None:
+        model.kind.check_variation(float(sums.sum_y.sum()), float(sums.exposure_or_count.sum()))
+        return model.kind.usual_variance
     variance = forest.reward_variance() if n else 0.0
     if not variance > _CONSTANT * float(sums.sum_yy.sum()) / max(n, 1.0):
         raise ValueError(
@@ -188,40 +184,40 @@ def _total_variance(forest: Forest, model: type[Model]) -> float:
     return variance
 
 
-def _objective(forest: Forest, group: Integers, wishes: Wishes, total: float) -> Objective:
+def _objective(forest: Forest, group: Integers, options: FitOptions, total: float) -> Objective:
     dim = forest.statistics.dim
-    noise_learned = wishes.noise is None
+    noise_learned = options.noise is None
     # A priori every learned level of a path, and the noise, has an equal share of the variance of the rewards.
     components = max(float(forest.nodes_a_path()[group >= 0].sum()), 1.0) + noise_learned
-    if wishes.noise is None:
+    if options.noise is None:
         share = noise = total / components
     else:
-        noise = wishes.noise
-        share = (total if wishes.model.has_counts else max(total - noise, 0.1 * total)) / components
+        noise = options.noise
+        share = (max(total - noise, 0.1 * total) if options.learns_noise else total) / components
     penalty = None
-    if wishes.width is not None:
-        penalty = Penalty(math.log(share / (dim or 1)), math.log(share), wishes.width)
-    covariance = _first_guess(forest, group >= 0, wishes, share)
-    if wishes.model.has_counts:
-        start = (forest, covariance, group, wishes.mean, penalty)
+    if options.width is not None:
+        penalty = Penalty(math.log(share / (dim or 1)), math.log(share), options.width)
+    covariance = _first_guess(forest, group >= 0, options, share)
+    if not options.model.kind.is_conjugate:
+        start = (forest, covariance, group, options.mean, penalty)
         if dim is None:
-            return ScalarSiteEvidence(*start, wishes.model)
-        return VectorSiteEvidence(*start, wishes.structure, wishes.model)
+            return ScalarSiteEvidence(*start, options.model)
+        return VectorSiteEvidence(*start, options.structure, options.model)
     if dim is None:
-        return ScalarEvidence(forest, covariance, group, noise, noise_learned, wishes.mean, penalty)
-    return VectorEvidence(forest, covariance, group, noise, noise_learned, wishes.mean, penalty, wishes.structure)
+        return ScalarEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
+    return VectorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty, options.structure)
 
 
-def _first_guess(forest: Forest, learned: Flags, wishes: Wishes, share: float) -> Floats:
+def _first_guess(forest: Forest, learned: Flags, options: FitOptions, share: float) -> Floats:
     """The covariances that are set, and equal shares of the rewards' variance for those that are learned."""
-    if wishes.base is not None:
-        return wishes.base.copy()
+    if options.base is not None:
+        return options.base.copy()
     dim = forest.statistics.dim
     if dim is None:
         table = np.full(len(learned), share)
     else:
         table = np.repeat(np.diag(share / (dim * forest.mean_squares()))[None], len(learned), axis=0)
-    table[~learned] = 0.0 if wishes.root is None or isinstance(wishes.root, str) else wishes.root
+    table[~learned] = 0.0 if options.root is None or isinstance(options.root, str) else options.root
     return table
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
-from bough.inference.evidence_kernels import add_up
-from bough.inference.touched import Touched
+from bough.inference.kernels.slots import add_to_parents
+from bough.inference.slots import Slots
 from bough.inputs import as_names, floats, vector
 from bough.learning.classes import NodeClasses
 from bough.observations import Observations
@@ -40,7 +40,7 @@ class Forest:
     rows: CountRows | None = None
 
     @classmethod
-    def planted(
+    def from_logs(
         cls,
         trees: Sequence[Tree],
         logs: Sequence[Statistics],
@@ -51,14 +51,14 @@ class Forest:
         parents, kinds, leaves = [], [], []
         n_slots, n_actions = 0, 0
         for tree, statistics, of_node in zip(trees, logs, classes.of_node, strict=True):
-            touched = Touched(tree, of_node)
-            slots = touched.touch(tree.action_nodes(statistics.actions))
-            parents.append(np.where(touched.parent < 0, -1, touched.parent + n_slots))
-            kinds.append(touched.class_.copy())
-            leaf = np.full(touched.count, -1, dtype=np.int32)
+            kept = Slots(tree, of_node)
+            slots = kept.touch(tree.action_nodes(statistics.actions))
+            parents.append(np.where(kept.parent < 0, -1, kept.parent + n_slots))
+            kinds.append(kept.class_.copy())
+            leaf = np.full(kept.count, -1, dtype=np.int32)
             leaf[slots] = n_actions + np.arange(len(slots), dtype=np.int32)
             leaves.append(leaf)
-            n_slots += touched.count
+            n_slots += kept.count
             n_actions += len(slots)
         class_ = np.concatenate(kinds).astype(np.int32)
         return cls(
@@ -90,7 +90,7 @@ class Forest:
     def nodes_a_path(self) -> Floats:
         """(n_classes,) how many nodes of each class an observed action's path has, on average."""
         below = (self.leaf >= 0).astype(np.float64)
-        add_up(self.parent, below)
+        add_to_parents(self.parent, below)
         found = np.bincount(self.class_, below, minlength=len(self.nodes_of_class)) / len(self.statistics.actions)
         return np.asarray(found, dtype=np.float64)
 

@@ -1,4 +1,4 @@
-"""Refit: what a policy that learns its prior as it goes keeps, and when it learns."""
+"""Refit: when a policy that learns its prior as it goes does so, and from which model."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from bough import inputs
-from bough.arrays import Floats, Integers
-from bough.learning.asked import Wishes
+from bough.arrays import Integers
 from bough.learning.classes import NodeClasses
 from bough.learning.fit import Learned
 from bough.learning.forest import Forest
-from bough.model import Model
+from bough.learning.options import FitOptions
+from bough.model.covariance import checked_classes
+from bough.model.model import Model
 from bough.posterior import Posterior
 from bough.statistics import Statistics
+from bough.storage import Contents
 
 _FIRST = 20  # observations at the first refit; each next one is at twice as many
 _WIDTH = 2.0  # of the weak prior on the log-variances, as fit_prior has it
 
 
 class Refit:
-    """The log of a policy as statistics, and the model refitted to it at 20, 40, 80, ... observations.
+    """The model that a policy was given, refitted to its posterior's evidence at 20, 40, 80, ... observations.
 
     What is learned is the size of each covariance that the given model has, and the noise. In a K-armed model the mean
     is learned as well and the root's variance stays as given; with contexts the mean stays as given, covariances
@@ -30,19 +31,20 @@ class Refit:
     covariance of its own, those of one depth grow and shrink together.
     """
 
-    def __init__(self, model: Model, statistics: Statistics | None = None) -> None:
-        if model.has_counts and not model.is_scalar:
+    def __init__(self, posterior: Posterior) -> None:
+        model = posterior.model
+        if not model.kind.sums_suffice and not model.is_scalar:
             raise ValueError(
-                f"refit keeps sums, which say too little of a {type(model).__name__} with contexts; learn the prior "
+                f"refit learns from sums, which say too little of a {type(model).__name__} with contexts; learn the prior "
                 "from a log with fit_prior instead"
             )
-        self._model = model
-        self._statistics = statistics
-        self._rows: list[tuple[list[Any], Floats, Any, Floats]] = []  # since the statistics were summed
-        self._count = 0.0 if statistics is None else observed(model, statistics)
+        if posterior.n_observations:
+            posterior.statistics  # noqa: B018, for its error where a file has lost them
+        self._given = model
         self._next = _FIRST
+        self._count = 0.0
         self.lock = threading.RLock()
-        self._skip_passed()
+        self._catch_up(posterior)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "lock"}
@@ -50,70 +52,41 @@ class Refit:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, lock=threading.RLock())
 
-    def _skip_passed(self) -> None:
+    def _catch_up(self, posterior: Posterior) -> None:
+        """Count anew, and find the next number of observations to refit at."""
+        self._count = posterior.n_observations
         while self._next <= self._count:
             self._next *= 2
 
-    @property
-    def statistics(self) -> Statistics | None:
-        """All that was observed; None where nothing was."""
-        with self.lock:
-            if self._rows:
-                names = [name for row in self._rows for name in row[0]]
-                rewards = np.concatenate([row[1] for row in self._rows])
-                contexts = None if self._model.is_scalar else np.concatenate([row[2] for row in self._rows])
-                exposure = np.concatenate([row[3] for row in self._rows]) if self._model.has_counts else None
-                self._add(Statistics.from_rows(names, rewards, contexts, exposure=exposure))
-                self._rows = []
-            return self._statistics
-
-    def _add(self, statistics: Statistics) -> None:
-        self._statistics = statistics if self._statistics is None else self._statistics + statistics
-
-    def check(self, posterior: Posterior, n: float) -> None:
-        """Refuse n more observations of a posterior that has others than the policy's own."""
-        if self._count + n >= self._next and abs(posterior.n_observations - self._count) > 0.75:  # one is rounded
-            raise ValueError(
-                f"the posterior has {posterior.n_observations} observations and the policy {self._count:g}; with "
-                "refit=True give them to the policy, by update or absorb, and not to its posterior"
-            )
-
-    def observe(self, action: Any, reward: Any, context: Any, exposure: Any = None) -> Posterior | None:
-        """Remember what the posterior has taken already; the refitted posterior where it is time for one."""
-        if inputs.is_one(reward):
-            names, rewards, contexts = [action], [reward], None if context is None else [context]
-        else:
-            names, rewards, contexts = list(inputs.as_names(action)), reward, context
-        kept = None if contexts is None else np.array(contexts, dtype=np.float64)
-        seen = np.broadcast_to(np.asarray(1.0 if exposure is None else exposure, dtype=np.float64), len(names)).copy()
-        self._rows.append((names, np.array(rewards, dtype=np.float64), kept, seen))
-        self._count += float(np.sum(self._model.counted(np.ones(len(seen)), seen)))
-        return self._refitted()
-
-    def absorb(self, statistics: Statistics) -> Posterior | None:
-        """The same for rows that come summed."""
-        self._add(statistics)
-        self._count += observed(self._model, statistics)
-        return self._refitted()
-
-    def _refitted(self) -> Posterior | None:
+    def after(self, n: float, posterior: Posterior) -> Posterior:
+        """The posterior to go on with, after n more observations (inf: after who knows how many)."""
+        self._count += n
         if self._count < self._next:
-            return None
-        self._skip_passed()
-        statistics = self.statistics
-        assert statistics is not None
+            return posterior
+        due = posterior.n_observations >= self._next
+        self._catch_up(posterior)
+        if not due:
+            return posterior
         try:
-            model = refitted(self._model, statistics)
-        except ValueError:  # nothing to learn a variance from yet: what was believed so far goes on
-            return None
-        posterior = Posterior(model)
-        posterior.absorb(statistics)
-        return posterior
+            model = refitted(self._given, posterior.statistics)
+        except ValueError:  # nothing to learn a variance from yet: what was assumed so far goes on
+            return posterior
+        return posterior.on(model)
 
+    def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a file keeps: the model that was given, but for what refits leave as it is."""
+        given = self._given
+        arrays = {"given_mean": np.asarray(given.mean), "given_covariances": given.classes.table}
+        return {"given": given.likelihood.parameters()}, arrays
 
-def observed(model: Model, statistics: Statistics) -> float:
-    """How many observations a posterior says that these are: trials where rewards are clicks, rows otherwise."""
-    return float(model.counted(statistics.count, statistics.exposure_or_count).sum())
+    def restore(self, contents: Contents) -> None:
+        """Take over what `contents` gave."""
+        model = self._given
+        mean = contents.array("given_mean", np.float64, np.shape(model.mean))
+        table = contents.array("given_covariances", np.float64, model.classes.table.shape)
+        own = model.kind.from_parameters(contents.header["given"]).parameters()
+        classes = checked_classes(model.classes.kind, model.classes.of_node, table, mean.size, model.is_scalar)
+        self._given = type(model)(model.tree, float(mean) if model.is_scalar else mean, classes, **own)
 
 
 def refitted(model: Model, statistics: Statistics) -> Model:
@@ -121,12 +94,12 @@ def refitted(model: Model, statistics: Statistics) -> Model:
     classes = NodeClasses.of_model(model.classes)
     group = _groups(model)
     mean = None if model.is_scalar else np.asarray(model.mean)
-    noise = 1.0 if model.has_counts else None
-    wishes = Wishes(noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table)
-    forest = Forest.planted([model.tree], [statistics], classes)
-    learned = Learned.of(forest, classes.labels, group, wishes)
+    noise = None if model.kind.noise_is_added else 1.0
+    options = FitOptions(noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table)
+    forest = Forest.from_logs([model.tree], [statistics], classes)
+    learned = Learned.of(forest, classes.labels, group, options)
     covariances = classes.covariances([model.tree], learned.covariance)[0]
-    return wishes.built(model.tree, learned.objective.mean, covariances, learned.noise)
+    return options.built(model.tree, learned.objective.mean, covariances, learned.noise)
 
 
 def _groups(model: Model) -> Integers:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bough.arrays import Floats
 from bough.learning.forest import Forest
-from bough.model import Model
+from bough.model.model import Model
 
 
 class Estimate(NamedTuple):

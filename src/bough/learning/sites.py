@@ -9,20 +9,20 @@ settled along with them, as the weighted least-squares fit to what the sites say
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from bough.arrays import Floats, Integers
-from bough.inference import evidence_kernels, scalar_kernels
+from bough.inference.kernels import forest as forest_kernels
+from bough.inference.kernels import propagation, scalar, scalar_draws
 from bough.inference.row_sites import MOST_SWEEPS, STILL, RowSites
-from bough.inference.scalar_sites import BOLD, FAMILIES
-from bough.learning.asked import Structure
+from bough.inference.propagation import BOLD
+from bough.learning.options import Structure
 from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
 from bough.learning.scalar import ScalarEvidence
 from bough.learning.vector import VectorEvidence, mean_errors
-from bough.model import Model
+from bough.model.model import Model
 from bough.statistics import Statistics
 
 
@@ -51,60 +51,65 @@ class ScalarSiteEvidence(ScalarEvidence):
         model: type[Model],
     ) -> None:
         super().__init__(forest, variance, group, 1.0, False, mean, penalty)
-        self._family = FAMILIES[model.rewards]
+        self._family = model.kind.code
         sums, leaves = forest.statistics, np.flatnonzero(forest.leaf >= 0)
         exposure = sums.exposure_or_count
         self._leaves = leaves.astype(np.int32)
-        self._rootward = np.arange(len(forest.parent), dtype=np.int32)[::-1].copy()
         self._roots = np.flatnonzero(forest.parent < 0)
-        self._state = np.zeros((len(forest.parent), 9))
+        self._state = np.zeros((len(forest.parent), 4))
         self._law = np.zeros((len(forest.parent), 3))
-        of_leaf = forest.leaf[leaves]
-        self._state[leaves, scalar_kernels.TOTAL] = sums.sum_y[of_leaf]
-        self._state[leaves, scalar_kernels.EXPOSURE] = exposure[of_leaf]
-        self._state[:, scalar_kernels.WIDTH] = -1.0
-        rate = (sums.sum_y.sum() + 0.5) / (exposure.sum() + 1.0)
+        self._counts = np.zeros((len(sums.actions), 8))  # evidence, with sites
+        self._counts[:, propagation.TOTAL] = sums.sum_y
+        self._counts[:, propagation.EXPOSURE] = exposure
+        self._counts[:, propagation.WIDTH] = -1.0
+        rate = float((sums.sum_y.sum() + 0.5) / (exposure.sum() + 1.0))
         if mean is None:
-            self.mean = math.log(rate / (1.0 - rate)) if self._family == scalar_kernels.BERNOULLI else math.log(rate)
+            self.mean = model.kind().score_of(rate)
         self._first_mean = self.mean
 
     def evidence(self, variance: Floats, noise: float) -> tuple[float, Floats]:  # noqa: ARG002
         """The log evidence, with its gradient by all log-variances and a zero for the noise; settles `mean`."""
         forest, state = self.forest, self._state
-        tree = (forest.parent, forest.class_, np.ascontiguousarray(variance), state)
-        if not self._settled(tree):
+        variance = np.ascontiguousarray(variance)
+        if not self._settled(variance):
             self._forget()  # where an evaluation has gone astray, the next begins anew
-            self._settled(tree)
-        m = float(state[self._roots, scalar_kernels.M_TOLD].sum())
+            self._settled(variance)
+        m = float(state[self._roots, scalar.M_SENT].sum())
         self.mean_error = 1.0 / math.sqrt(max(m, 1e-300)) if self._given_mean is None else 0.0
         nothing, scratch = np.zeros(len(state)), self._scratch
         gradient = np.empty(len(variance) + 1)
-        evidence_kernels.spread(
-            forest.parent, forest.class_, nothing, nothing, tree[2], 1.0, 0.0, state[:, scalar_kernels.M].copy(),
-            state[:, scalar_kernels.ETA].copy(), scratch[2], scratch[3], gradient,
+        forest_kernels.spread(
+            forest.parent, forest.class_, nothing, nothing, variance, 1.0, 0.0, state[:, scalar.M].copy(),
+            state[:, scalar.ETA].copy(), scratch[2], scratch[3], gradient,
         )  # fmt: skip
-        value = float(scalar_kernels.site_surplus(self._leaves, self._family, self.mean, *tree))
-        return checked_evidence(value + float(scalar_kernels.log_mass(*tree[1:]))), gradient
+        surplus = propagation.site_surplus(
+            self._leaves, forest.leaf, self._family, self.mean, forest.parent, forest.class_, variance, self._counts,
+            state,
+        )  # fmt: skip
+        return checked_evidence(float(surplus + scalar_draws.log_mass(forest.class_, variance, state))), gradient
 
     def _forget(self) -> None:
         """Go back to where the first evaluation began."""
-        self._state[:, : scalar_kernels.COUNT] = 0.0
-        self._state[:, scalar_kernels.WIDTH] = -1.0
+        self._state[:] = 0.0
+        self._counts[:, propagation.WIDTH] = -1.0
         self.mean = self._first_mean
 
-    def _settled(self, tree: tuple[Any, Any, Floats, Floats]) -> bool:
+    def _settled(self, variance: Floats) -> bool:
         """Settle the sites and the mean; whether that came to an end."""
-        state, variance = self._state, tree[2]
+        state, forest = self._state, self.forest
         self._collect(variance)
         for sweep in range(MOST_SWEEPS):
             size = 1.0 if sweep < BOLD else 0.5
-            moved = scalar_kernels.sweep(self._leaves, self._family, self.mean, *tree, self._law, size)
+            moved = propagation.sweep(
+                self._leaves, forest.leaf, self._family, self.mean, forest.parent, forest.class_, variance,
+                self._counts, state, self._law, size,
+            )  # fmt: skip
             if self._given_mean is not None:
                 if not moved:
                     return True
                 continue
-            told = state[self._roots]
-            m, eta = float(told[:, scalar_kernels.M_TOLD].sum()), float(told[:, scalar_kernels.ETA_TOLD].sum())
+            sent = state[self._roots]
+            m, eta = float(sent[:, scalar.M_SENT].sum()), float(sent[:, scalar.ETA_SENT].sum())
             if not (0.0 < m < math.inf and math.isfinite(eta)):
                 return False
             step = eta / m
@@ -112,18 +117,15 @@ class ScalarSiteEvidence(ScalarEvidence):
                 return True
             step = size * min(max(step, -1.0), 1.0)  # further than that, sites would say something else
             self.mean += step
-            state[self._leaves, scalar_kernels.ETA] -= state[self._leaves, scalar_kernels.M] * step
-            state[self._leaves, scalar_kernels.CAVITY] -= step  # a deviation from the mean, as all
+            state[self._leaves, scalar.ETA] -= state[self._leaves, scalar.M] * step
+            self._counts[:, propagation.CAVITY] -= step  # a deviation from the mean, as all
             self._collect(variance)
         return False
 
     def _collect(self, variance: Floats) -> None:
         """Have every node collect anew what its leaves say."""
-        state, forest = self._state, self.forest
-        inner = forest.leaf < 0
-        state[inner, scalar_kernels.M], state[inner, scalar_kernels.ETA] = 0.0, 0.0
-        state[:, scalar_kernels.M_TOLD], state[:, scalar_kernels.ETA_TOLD] = 0.0, 0.0
-        scalar_kernels.refresh(self._rootward, forest.parent, forest.class_, variance, state, self._law)
+        forest = self.forest
+        scalar.remake(forest.parent, forest.class_, forest.leaf, variance, self._state, self._law)
 
 
 class VectorSiteEvidence(VectorEvidence):
@@ -150,7 +152,7 @@ class VectorSiteEvidence(VectorEvidence):
         slot[forest.leaf[forest.leaf >= 0]] = np.flatnonzero(forest.leaf >= 0)
         self._slot = slot[self._place]
         totals, exposure = forest.rows.rewards[order], forest.rows.exposure[order]
-        self._sites = RowSites(FAMILIES[model.rewards], totals, exposure, np.zeros(len(totals)))
+        self._sites = RowSites(model.kind.code, totals, exposure, np.zeros(len(totals)))
         self._learns_mean, self._first_mean = mean is None, np.zeros(self._x.shape[1])
         given = self._first_mean if mean is None else mean
         super().__init__(forest, covariance, group, 1.0, False, given, penalty, structure)

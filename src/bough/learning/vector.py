@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from bough.arrays import Floats, Integers
-from bough.inference import evidence_kernels as kernels
-from bough.learning.asked import Structure
+from bough.inference.kernels import forest as kernels
+from bough.learning.options import Structure
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty
 

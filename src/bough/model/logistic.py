@@ -1,4 +1,4 @@
-"""The mean reward as a function of the parameter, and its moments where the parameter is normal."""
+"""The sigmoid of a normal score: its mean and its moments."""
 
 from __future__ import annotations
 

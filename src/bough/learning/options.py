@@ -10,10 +10,11 @@ import numpy as np
 
 from bough import inputs
 from bough.arrays import Floats, Integers
-from bough.covariance import resolve_one
+from bough.model.covariance import resolve_one
 from bough.learning.classes import NodeClasses
 from bough.logs import read_rows, summarise
-from bough.model import GaussianModel, Model
+from bough.model.gaussian import GaussianModel
+from bough.model.model import Model
 from bough.observations import Observations
 from bough.statistics import Statistics
 from bough.tree import Tree
@@ -55,7 +56,7 @@ def paired(
     sums = [_summed(one, model) if isinstance(one, Observations) else one for one in read]
     if len({one.dim for one in sums}) > 1:
         raise ValueError("some logs have contexts of another length than the others; give all the same columns")
-    needs_rows = model.has_counts and sums[0].dim is not None
+    needs_rows = not model.kind.sums_suffice and sums[0].dim is not None
     if needs_rows and len(rows) < len(read):
         raise ValueError(
             f"sums cannot tell which rewards came in which contexts, and a {model.__name__} needs that; give "
@@ -63,7 +64,7 @@ def paired(
         )
     for one in sums:
         if not needs_rows:
-            model.check_sums(one)
+            one.check_kind(model)
     return trees, sums, rows if needs_rows else None
 
 
@@ -73,7 +74,7 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
     if columns.action is None or columns.reward is None:
         raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
     action, reward, context, weight, trials, exposure, intercept, bad = columns
-    if model.has_counts and context is not None:
+    if not model.kind.sums_suffice and context is not None:
         if weight is not None:
             raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")
         rows, _ = read_rows(
@@ -87,11 +88,11 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
 
 def _summed(rows: Observations, model: type[Model]) -> Statistics:
     """The sums of rows, which are checked."""
-    exposure = model.checked_exposure(inputs.vector(rows.reward, "rewards"), rows.trials, rows.exposure)
+    exposure = model.kind.checked_exposure(inputs.vector(rows.reward, "rewards"), rows.trials, rows.exposure)
     return Statistics.from_rows(rows.action, rows.reward, rows.context, exposure=exposure)
 
 
-class Wishes(NamedTuple):
+class FitOptions(NamedTuple):
     """What to learn, and what is given instead."""
 
     noise: float | None
@@ -109,16 +110,20 @@ class Wishes(NamedTuple):
 
     def built(self, tree: Tree, mean: Any, covariance: Any, noise: float) -> Model:
         """A model of the kind that is asked for."""
-        if issubclass(self.model, GaussianModel):
-            return self.model(tree, mean, covariance, noise)
-        return self.model(tree, mean, covariance)
+        own = {"noise_variance": noise} if self.learns_noise else {}
+        return self.model(tree, mean, covariance, **own)
+
+    @property
+    def learns_noise(self) -> bool:
+        """Whether rewards have noise of a variance that may be learned."""
+        return self.model.kind.noise_is_added
 
     @classmethod
     def checked(
         cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure, model: Any
-    ) -> Wishes:
+    ) -> FitOptions:
         checked_noise = None if isinstance(noise, str) and noise == "learn" else _positive("noise", noise)
-        if model.has_counts:
+        if not model.kind.noise_is_added:
             if checked_noise is not None:
                 raise ValueError(f"noise is {noise!r}, but the rewards of a {model.__name__} have none; leave it out")
             checked_noise = 1.0
@@ -131,13 +136,13 @@ class Wishes(NamedTuple):
         return cls(checked_noise, given, root, width, structure, model)
 
 
-def groups_of(trees: Sequence[Tree], classes: NodeClasses, wishes: Wishes) -> Integers:
+def groups_of(trees: Sequence[Tree], classes: NodeClasses, options: FitOptions) -> Integers:
     """(n_classes,) a number for each class that is learned, and -1 for a root's that is set."""
     lone = classes.lone_roots
-    if wishes.root is not None and not isinstance(wishes.root, str) and not lone.any():
+    if options.root is not None and not isinstance(options.root, str) and not lone.any():
         raise ValueError("root was given, but the root shares its class with other nodes; leave it out, or change by")
     learned = np.ones(len(lone), dtype=np.bool_)
-    if not isinstance(wishes.root, str) and not (wishes.root is None and len(trees) > 1):
+    if not isinstance(options.root, str) and not (options.root is None and len(trees) > 1):
         learned = ~lone
     return np.where(learned, np.cumsum(learned) - 1, -1)
 

@@ -1,4 +1,4 @@
-"""Choosing: what a policy is, and how one chooses from scores of all actions."""
+"""What a policy is, and how one chooses from scores of all actions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from bough import inputs, observations
 from bough.arrays import Flags, Floats, Integers, Nodes
-from bough.model import Model
+from bough.model.model import Model
 
 NOTHING = np.empty(0, dtype=np.int32)
 
@@ -48,7 +48,7 @@ class Policy(Protocol):
         ...
 
 
-class Chooser(ABC):
+class ScoringPolicy(ABC):
     """A policy that gives every action a score and chooses the highest; subclasses say how they score and learn."""
 
     _rng: np.random.Generator

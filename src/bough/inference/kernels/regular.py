@@ -1,6 +1,6 @@
 """The compiled search in a regular tree, where the subtrees of a depth are all alike; docs/decisions.md derives it.
 
-As in search_kernels.py, touched nodes come with their sampled values, and below each hangs a group of untouched ones.
+As in search.py, touched nodes come with their sampled values, and below each hangs a group of untouched ones.
 Here the law of the largest value below an untouched node depends on its depth alone and is tabulated.
 """
 
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from bough.arrays import Flags, Floats, Nodes
-from bough.inference.jit import kernel
+from bough.inference.kernels.groups import free_child, mark_touched
+from bough.inference.kernels.jit import kernel
 
 
 @kernel
@@ -69,7 +70,7 @@ def search_regular(
     top_node: Nodes,  # (1,)
     top_score: Floats,  # (1,)
 ) -> int:
-    """Overwrites top_* with the best action of the sample; returns how many nodes were looked at.
+    """Overwrites top_* with the best action of the sample; returns how many nodes were visited.
 
     Or -1, when it needs more uniforms: the same call with more of them behind the same ones goes on.
     The largest value below n alike nodes has a tabulated law, so a group needs one draw, and the action that attains
@@ -106,26 +107,18 @@ def search_regular(
             return -1
         budget = -math.log1p(-uniforms[drawn])
         drawn += 1
-    looked_at = len(value)
+    visited = len(value)
     node = slot_node[winner]
     low, high = child_start[node], child_start[node + 1]
     if low < high:
-        marked = np.zeros(high - low, dtype=np.bool_)  # the touched children
-        other = first_child[winner]
-        while other >= 0:
-            marked[slot_node[other] - low] = True
-            other = next_sibling[other]
-        wanted = int(uniforms[0] * free[winner, 1])
-        child = low
-        while marked[child - low] or wanted > 0:
-            if not marked[child - low]:
-                wanted -= 1
-            child += 1
-        looked_at += high - low
+        marked = np.empty(high - low, dtype=np.bool_)
+        mark_touched(winner, low, slot_node, first_child, next_sibling, marked)
+        child = free_child(low, marked, int(uniforms[0] * free[winner, 1]))
+        visited += high - low
         low, high = child, child + 1
         while child_start[low] < child_start[high]:
             low, high = child_start[low], child_start[high]
         node = low + int(uniforms[1] * (high - low))
     top_node[0] = node
     top_score[0] = best
-    return looked_at
+    return visited

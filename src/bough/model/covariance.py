@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from bough.arrays import Floats, Nodes
+from bough.model.likelihood import LARGEST
 from bough.tree import Tree
 
-LARGEST = 1e150  # the square of anything larger is no longer a number
 _ROUNDING = 1e-10  # how far from symmetric and semi-definite rounding may have brought a matrix
 
 

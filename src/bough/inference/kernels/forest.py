@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from bough.arrays import Floats, Nodes
-from bough.inference.jit import kernel
+from bough.inference.kernels.jit import kernel
+from bough.inference.kernels.rotations import fold_dense
 
 # -- parameters that are numbers -------------------------------------------------------------------
 
@@ -29,7 +30,7 @@ def gather(
     eta: Floats,  # (T,)
     top: Floats,  # (2,)
 ) -> None:
-    """Overwrites M and eta with what each slot collects from below, and top with what is told to the prior mean."""
+    """Overwrites M and eta with what each slot collects from below, and top with what is sent to the prior mean."""
     top[:] = 0.0
     for slot in range(len(parent)):
         M[slot] = count[slot] / noise
@@ -74,43 +75,19 @@ def spread(
         expected = eta[above] / M[above] if above >= 0 else prior_mean
         v = variance[class_]
         gain = 1.0 / (1.0 + v * M[slot])
-        told = gain * M[slot]
+        sent = gain * M[slot]
         surprise = gain * (eta[slot] - M[slot] * m)
-        gradient[class_] += 0.5 * v * (surprise * surprise - told * (1.0 - told * c))
+        gradient[class_] += 0.5 * v * (surprise * surprise - sent * (1.0 - sent * c))
         mean[slot] = m + v * surprise
         uncertainty[slot] = v * gain + gain * gain * c
-        deviance += told * (eta[slot] / M[slot] - expected) ** 2 + math.log1p(v * M[slot])
+        deviance += sent * (eta[slot] / M[slot] - expected) ** 2 + math.log1p(v * M[slot])
         if count[slot] > 0.0:
             off = average[slot] - mean[slot]
             gradient[-1] += 0.5 * count[slot] * (off * off + uncertainty[slot]) / noise
     return deviance
 
 
-@kernel
-def add_up(parent: Nodes, values: Floats) -> None:
-    """Overwrites values (T,) with sums over each slot and everything below it."""
-    for slot in range(len(parent) - 1, -1, -1):
-        if parent[slot] >= 0:
-            values[parent[slot]] += values[slot]
-
-
 # -- parameters that are vectors -------------------------------------------------------------------
-
-
-@kernel
-def _fold(row: Floats, triangle: Floats) -> float:
-    """Rotates row (d + 1,) into triangle (d, d + 1), changing both; returns what is left of its last entry."""
-    d = len(row) - 1
-    for k in range(d):
-        if row[k] != 0.0:
-            length = math.hypot(triangle[k, k], row[k])
-            c = triangle[k, k] / length
-            s = row[k] / length
-            for j in range(k, d + 1):
-                a = triangle[k, j]
-                triangle[k, j] = c * a + s * row[j]
-                row[j] = c * row[j] - s * a
-    return float(row[d])
 
 
 @kernel
@@ -125,7 +102,7 @@ def gather_vectors(
     top: Floats,  # (d, d + 1)
 ) -> float:
     """Overwrites collected with triangles of what each slot collects from below, solved with [C | E | f], and top
-    with what is told to the prior mean. Returns the deviance so far: log determinants and squared surprises.
+    with what is sent to the prior mean. Returns the deviance so far: log determinants and squared surprises.
     """
     d = factor.shape[1]
     collected[:] = 0.0
@@ -149,20 +126,12 @@ def gather_vectors(
                 row[j] = total
                 row[d + j] = collected[slot, k, j]
             row[2 * d] = collected[slot, k, d]
-            for i in range(d):
-                if row[i] != 0.0:
-                    length = math.sqrt(own[i, i] * own[i, i] + row[i] * row[i])
-                    c = own[i, i] / length
-                    s = row[i] / length
-                    for j in range(i, 2 * d + 1):
-                        a = own[i, j]
-                        own[i, j] = c * a + s * row[j]
-                        row[j] = c * row[j] - s * a
+            fold_dense(row, own)
             for j in range(d + 1):
                 left[j] = row[d + j]
             above = parent[slot]
-            surprise = _fold(left, collected[above] if above >= 0 else top)
-            deviance += surprise * surprise
+            fold_dense(left, collected[above] if above >= 0 else top)
+            deviance += left[d] * left[d]
         for k in range(d):
             deviance += 2.0 * math.log(own[k, k])
     return deviance

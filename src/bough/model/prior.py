@@ -11,7 +11,8 @@ import numpy as np
 
 from bough import seeds
 from bough.arrays import Floats, Nodes
-from bough.covariance import LARGEST, ClassCovariances, factors, resolve
+from bough.model.covariance import ClassCovariances, factors, resolve
+from bough.model.likelihood import LARGEST
 from bough.tree import Tree
 
 

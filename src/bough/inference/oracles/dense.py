@@ -14,14 +14,14 @@ import numpy as np
 import scipy.linalg
 
 from bough.arrays import Floats
-from bough.model import GaussianModel
+from bough.model.gaussian import GaussianModel
 
 
 class DensePosterior:
     """The joint posterior of all nodes of a small tree.
 
     >>> import bough
-    >>> from bough.inference.dense import DensePosterior
+    >>> from bough.inference.oracles.dense import DensePosterior
     >>> model = bough.GaussianModel(bough.Tree.balanced(branching=2, height=1))
     >>> dense = DensePosterior(model)
     >>> dense.update([1, 2, 2], [1.0, 0.0, 0.5])

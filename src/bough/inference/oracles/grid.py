@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bough import inputs
 from bough.arrays import Floats
-from bough.model import GaussianModel, Model, PoissonModel
+from bough.model.model import Model
 from bough.observations import checked_rows
 
 _REACH = 10.0  # standard deviations that a grid spans either way; log-concave likelihoods only narrow the prior
@@ -44,8 +44,8 @@ class GridPosterior:
     """The marginal posteriors of all nodes of a small tree; each grid has `points`, or as many as it takes.
 
     >>> import bough
-    >>> from bough.inference.grid import GridPosterior
-    >>> from bough.model import BernoulliModel
+    >>> from bough.inference.oracles.grid import GridPosterior
+    >>> from bough.model.bernoulli import BernoulliModel
     >>> grid = GridPosterior(BernoulliModel(bough.Tree.balanced(branching=2, height=1), covariance=0.5))
     >>> grid.update([1, 2], [1, 30], trials=[1, 100])
     >>> grid.mean_reward.round(3)
@@ -66,10 +66,10 @@ class GridPosterior:
     def update(self, actions: Any, rewards: Any, *, trials: Any = None, exposure: Any = None) -> None:
         """Add observations, given as lists."""
         rows = checked_rows(self.model, actions, rewards, None, trials, exposure)
-        noise = self.model.noise_variance if isinstance(self.model, GaussianModel) else 1.0
+        noise = self.model.likelihood.noise_deviation ** 2
         np.add.at(self._total, rows.leaves, rows.rewards / noise)
         np.add.at(self._exposure, rows.leaves, 1.0 / noise if rows.exposure is None else rows.exposure)
-        if isinstance(self.model, GaussianModel):
+        if self.model.kind.is_conjugate:
             self._constant -= 0.5 * float((rows.rewards**2 / noise + math.log(2.0 * math.pi * noise)).sum())
         self._solution = None
 
@@ -132,12 +132,8 @@ class GridPosterior:
 
     def _partition(self, theta: Any) -> tuple[Any, Any, Any]:
         """A, with which a log likelihood is total * theta - exposure * A, and A', which is the mean reward, and A''."""
-        mean = self.model.mean_reward(theta)
-        if isinstance(self.model, GaussianModel):
-            return 0.5 * theta**2, mean, np.ones_like(theta)
-        if isinstance(self.model, PoissonModel):
-            return mean, mean, mean
-        return np.logaddexp(0.0, theta), mean, mean * (1.0 - mean)
+        found: tuple[Any, Any, Any] = self.model.likelihood.log_partition(theta)
+        return found
 
     def _tilt(self) -> tuple[Floats, Floats, float]:
         """(V,) the slopes of the log likelihoods at the joint mode, (V,) the mode, and the log evidence's part there.
@@ -157,7 +153,7 @@ class GridPosterior:
             slope[seen] = gradient - weight * (design @ step)
             moved = np.abs(design @ step).max(initial=0.0)
             # A'' changes by a factor of e at most where theta moves by 1, so a Newton step of that length must climb.
-            normals += step / max(moved, 1.0) if self.model.has_counts else step
+            normals += step if self.model.kind.is_conjugate else step / max(moved, 1.0)
             if moved < 1e-9:
                 break
         normals = root.T @ slope
@@ -171,8 +167,8 @@ class GridPosterior:
         return np.asarray((self._total[leaf] - slope) * offsets - self._exposure[leaf] * change)
 
     def _reach(self, variance: Any) -> Any:
-        """How far a prior spreads; Poisson means are those of exp(theta), which moves a Gaussian by its variance."""
-        return _REACH * np.sqrt(variance) + isinstance(self.model, PoissonModel) * variance
+        """How far a prior spreads; where rewards are exp(theta), their mean moves a Gaussian by its variance."""
+        return _REACH * np.sqrt(variance) + self.model.kind.is_exponential * variance
 
     def _grids(self, slope: Floats, centre: Floats) -> list[_Grid]:
         """For each node, points where the posterior can have mass, as close as the narrowest factor there asks for."""
@@ -200,7 +196,7 @@ class GridPosterior:
                 low[node] = max(low[node], low[above] - reach[node])
                 high[node] = min(high[node], high[above] + reach[node])
             spacing = _SPACING / math.sqrt(precision[node] + 1.0 / variance[node])
-            spacing = min(spacing, _COARSEST) if self.model.has_counts else spacing
+            spacing = spacing if self.model.kind.is_conjugate else min(spacing, _COARSEST)
             points = self._points or math.ceil((high[node] - low[node]) / spacing) + 1
             if points > _MOST_POINTS:
                 raise ValueError(f"node {node} takes {points:,} points; give `points`, or variances less far apart")

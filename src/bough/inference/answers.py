@@ -1,0 +1,236 @@
+"""Answers: all that can be asked of what an engine has learned, each answer from one moment of it."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bough import inputs, seeds
+from bough import observations as rows
+from bough.arrays import Floats, Integers, Nodes
+from bough.inference.engine import Engine
+from bough.inference.normals import standard_normals
+from bough.inference.search import Search
+from bough.model.model import MeanReward, Model
+
+_NOTHING = np.empty(0, dtype=np.int32)
+
+
+class Conditional(NamedTuple):
+    """A node's posterior given its parent's value p: normal, with mean ``gain p + offset``."""
+
+    gain: Any
+    offset: Any
+    covariance: Any
+
+
+class BestActions(NamedTuple):
+    """The best actions of one posterior draw: their node numbers, and their scores (mean rewards, where these are
+
+    Gaussian) in that draw.
+    """
+
+    nodes: Nodes
+    scores: Floats
+
+
+class Answers:
+    """Questions to an engine; `Posterior` adds what changes it."""
+
+    model: Model
+    _engine: Engine
+    _answers: dict[str, Any]  # what was computed since the last change
+    _search_state: Search
+    _lock: Any  # kernels run without the interpreter's own
+
+    @property
+    def n_observations(self) -> int:
+        """How many rewards have been observed."""
+        with self._lock:
+            return self._engine.n_observations
+
+    @property
+    def count(self) -> Integers:
+        """(V,) how many rewards have been observed at or below each node."""
+        counts = np.zeros(self.model.tree.n_nodes, dtype=np.int64)
+        with self._lock:
+            counts[self._engine.slots.node] = self._engine.slot_counts()
+        return counts
+
+    @property
+    def mean(self) -> Floats:
+        """(V,) or (V, d): the posterior mean of every node."""
+        return self._answer("mean")
+
+    @property
+    def covariance(self) -> Floats:
+        """(V,) or (V, d, d): the posterior covariance of every node, each by itself."""
+        return self._answer("covariance")
+
+    def _answer(self, name: str) -> Floats:
+        with self._lock:
+            if name not in self._answers:
+                array: Floats = getattr(self._engine, name)()
+                array.setflags(write=False)
+                self._answers[name] = array
+            return self._answers[name]  # type: ignore[no-any-return]
+
+    def action_moments(self, context: Any = None) -> tuple[Floats, Floats]:
+        """(K,) and (K,): the posterior mean and variance of each action's score, in `tree.actions` order.
+
+        The score is the action's parameter, or its product with the context: with Gaussian rewards the mean reward.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0]))
+        >>> posterior.action_moments(context=[3.0, 4.0])
+        (array([0., 0.]), array([50., 50.]))
+        """
+        if context is not None or not self.model.is_scalar:
+            context = rows.checked_context(self.model, context)
+        with self._lock:
+            return self._engine.action_moments(context)
+
+    def mean_reward(self, context: Any = None, level: float = 0.95) -> MeanReward:
+        """The mean reward of each action, in `tree.actions` order, with the credible interval of that level.
+
+        It is on the scale of the rewards: a probability where they are clicks, a rate where they are counts.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=-2.0))
+        >>> posterior.update(["left", "right"], [12, 3], trials=[40, 40])
+        >>> mean, low, high = posterior.mean_reward()
+        >>> mean.round(2), low.round(2), high.round(2)
+        (array([0.28, 0.09]), array([0.16, 0.03]), array([0.43, 0.2 ]))
+        """
+        quantile = NormalDist().inv_cdf(0.5 + 0.5 * inputs.level(level))
+        score, variance = self.action_moments(context)
+        width = quantile * np.sqrt(variance)
+        reward = self.model.likelihood
+        return MeanReward(
+            reward.expected_reward(score, variance), reward.mean_reward(score - width), reward.mean_reward(score + width)
+        )
+
+    def conditional(self, node: int) -> Conditional:
+        """The posterior of one node, given by its number, when its parent's value is known.
+
+        For the root the parent's value is the model's mean.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 3.0)
+        >>> posterior.conditional(posterior.model.tree.index("left"))
+        Conditional(gain=0.5, offset=1.5, covariance=0.5)
+        """
+        with self._lock:
+            return Conditional(*self._engine.conditional(self.model.tree._checked(node)))
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Floats:
+        """A joint draw of all parameters: (V,) or (V, d), with a leading axis where `size` is given.
+
+        `rng` is anything that `numpy.random.default_rng` takes.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=2, height=3)))
+        >>> posterior.sample(0, size=10).shape
+        (10, 15)
+        """
+        generator = seeds.generator(rng)
+        if size is None:
+            with self._lock:
+                return self._engine.transform(standard_normals(generator, self._shape))
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+            raise ValueError(f"size is {size!r}; give how many draws, a whole number")
+        draws = standard_normals(generator, (int(size), *self._shape))
+        with self._lock:
+            for draw in draws:
+                self._engine.transform(draw)
+        return draws
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        n_nodes = self.model.tree.n_nodes
+        return (n_nodes,) if self.model.is_scalar else (n_nodes, self.model.dim)
+
+    def from_normals(self, normals: Any) -> Floats:
+        """The draw that these standard normals, one for each parameter in node order, give.
+
+        `sample` is this on fresh normals. It is affine: zeros give the mean, and unit vectors the columns of a root of
+        the joint covariance. Give antithetic, quasi-random or common normals where that helps.
+
+        >>> import bough, numpy
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.from_normals(numpy.array([1.0, 0.0, 2.0]))
+        array([1., 1., 3.])
+        """
+        given = inputs.floats(normals, "normals")
+        if given.shape != self._shape:
+            raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
+        with self._lock:
+            return self._engine.transform(given.copy())
+
+    def sample_actions(self, leaves: Nodes, rng: Any = None) -> Floats:
+        """A joint draw of the parameters of some actions, given by node number: their paths alone are drawn.
+
+        >>> import bough, numpy
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=10, height=6)))
+        >>> posterior.sample_actions(posterior.model.tree.leaves[:3], numpy.random.default_rng(0)).shape
+        (3,)
+        """
+        tree = self.model.tree
+        leaves = tree.checked_leaves(leaves)
+        nodes, position = tree.with_ancestors(leaves)
+        normals = standard_normals(seeds.generator(rng), (len(nodes), *self._shape[1:]))
+        with self._lock:
+            draw = self._engine.transform_some(nodes, position, normals)
+        return draw[np.searchsorted(nodes, leaves)]
+
+    def best_actions(
+        self, rng: Any = None, context: Any = None, k: int = 1, exclude: Nodes | None = None
+    ) -> BestActions | None:
+        """The k best actions of one joint draw, best first, without drawing what cannot win.
+
+        Exact in law, in time that follows the touched nodes. `exclude` has node numbers of actions that are not to
+        be chosen. None where this cannot be done: actions that may tie, or a tree of more than 64 levels.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.problems.constant(branching=10, height=6))
+        >>> posterior.best_actions(0, k=3).nodes
+        array([ 708926, 1101556,  670702], dtype=int32)
+        """
+        if context is not None or not self.model.is_scalar:
+            context = rows.checked_context(self.model, context)
+        tree = self.model.tree
+        excluded = _NOTHING
+        if exclude is not None and len(exclude):
+            excluded = np.unique(tree.checked_leaves(exclude))
+        most = tree.n_actions - len(excluded)
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
+            raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
+        return self._search(seeds.generator(rng), context, int(k), excluded)
+
+    def _search(
+        self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
+    ) -> BestActions | None:
+        """`best_actions` of what has been checked already."""
+        with self._lock:
+            found = self._search_state.best(self._engine, generator, context, k, excluded)
+        return None if found is None else BestActions(*found)
+
+    @property
+    def nodes_visited(self) -> int:
+        """How many nodes the last search for the best actions went to."""
+        return self._search_state.visited
+
+    def log_evidence(self) -> float:
+        """The log density of the rewards observed so far, under the model.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 1.0)  # one draw from N(0, 3)
+        >>> round(posterior.log_evidence(), 4)
+        -1.6349
+        """
+        with self._lock:
+            return self._engine.log_evidence()

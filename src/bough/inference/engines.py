@@ -1,0 +1,17 @@
+"""Which engine a model's posterior has."""
+
+from __future__ import annotations
+
+from bough.inference.engine import Engine
+from bough.inference.filtering import ContextCountEngine
+from bough.inference.propagation import CountEngine
+from bough.inference.scalar import ScalarEngine
+from bough.inference.vector import VectorEngine
+from bough.model.model import Model
+
+
+def engine_for(model: Model) -> Engine:
+    """A fresh engine: exact where rewards are conjugate, by expectation propagation otherwise."""
+    if model.is_scalar:
+        return ScalarEngine(model) if model.kind.is_conjugate else CountEngine(model)
+    return VectorEngine(model) if model.kind.is_conjugate else ContextCountEngine(model)

@@ -1,0 +1,120 @@
+"""Evidence: what has been observed at each touched action, which is all that a posterior knows; one row per action.
+
+Messages, laws and draws are derived from it, and can be made again from it in one rootward pass, under another model
+or on another tree. Engines keep it in one table of numbers with room to spare; the kinds here say what its columns are,
+which of them could not have come from observations, and what sums they amount to.
+
+| rewards | columns |
+| --- | --- |
+| Gaussian | their number, their mean, their sum of squares around it |
+| clicks, counts | their number, sum, sum of squares and exposure; the site that stands for them, and its cavity |
+| in contexts | their number, their sum, the squares that no parameter explains, and a triangle [R | z] that says the rest |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from bough.arrays import Floats, Names
+from bough.inference.kernels import propagation, scalar, vector
+from bough.model.model import Model
+from bough.statistics import Statistics
+
+
+class Evidence(ABC):
+    """What the columns of a table of evidence mean."""
+
+    width: int
+    """How many columns there are; the first is always the number of observations."""
+
+    @abstractmethod
+    def sound(self, table: Floats) -> Any:
+        """(n,) whether observations could have made each row."""
+
+    @abstractmethod
+    def statistics(self, actions: Names, table: Floats) -> Statistics:
+        """The sums of the rewards of these actions, as `Statistics`."""
+
+    def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:  # noqa: ARG002
+        """The same evidence for a model with another prior mean."""
+        return table.copy()
+
+
+class RewardEvidence(Evidence):
+    """Gaussian rewards of a K-armed model."""
+
+    width = 3
+
+    def sound(self, table: Floats) -> Any:
+        return (table[:, scalar.COUNT] > 0.0) & (table[:, scalar.SPREAD] >= 0.0)
+
+    def statistics(self, actions: Names, table: Floats) -> Statistics:
+        count, mean, spread = table.T
+        return Statistics(actions, count, count * mean, spread + count * mean**2)
+
+
+class CountEvidence(Evidence):
+    """Clicks or counts of a K-armed model."""
+
+    width = 8
+
+    def __init__(self, model: Model) -> None:
+        self._kind = model.kind
+
+    def sound(self, table: Floats) -> Any:
+        count, total, squares, exposure, site, _, _, _ = table.T
+        good = (count > 0.0) & (exposure > 0.0) & (total >= 0.0) & (squares >= 0.0) & (site >= 0.0)
+        return good & (total <= exposure) if self._kind.is_logistic else good
+
+    def statistics(self, actions: Names, table: Floats) -> Statistics:
+        count, total, squares, exposure = table.T[:4]
+        return Statistics(actions, count, total, squares, exposure=exposure)
+
+    def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
+        """Sites speak of deviations from the mean; those from another one are a place to begin at."""
+        moved = table.copy()
+        moved[:, propagation.SITE_ETA] += moved[:, propagation.SITE_M] * (old_mean - new_mean)
+        moved[:, propagation.WIDTH] = -1.0
+        return moved
+
+
+class ContextEvidence(Evidence):
+    """Gaussian rewards in contexts, or the sites that stand for clicks or counts there."""
+
+    def __init__(self, model: Model) -> None:
+        self._dim = model.dim
+        self._kind = model.kind
+        self.width = 3 + model.dim * (model.dim + 3) // 2
+
+    def sound(self, table: Floats) -> Any:
+        diagonal = vector.TRIANGLE + np.cumsum([0, *range(self._dim + 1, 2, -1)])
+        good = (table[:, vector.COUNT] > 0.0) & (table[:, vector.RESIDUAL] >= 0.0)
+        return good & (table[:, diagonal] >= 0.0).all(axis=1)
+
+    def triangles(self, table: Floats) -> Floats:
+        """(n, d, d + 1): the triangles [R | z]."""
+        rows = np.empty((len(table), self._dim, self._dim + 1))
+        vector.unpack(table, vector.TRIANGLE, rows)
+        return rows
+
+    def statistics(self, actions: Names, table: Floats) -> Statistics:
+        if not self._kind.sums_suffice:
+            raise ValueError(
+                "sums cannot tell which rewards came in which contexts, so a posterior of clicks or counts in contexts "
+                "has none; keep the log itself, as bough.Observations"
+            )
+        rows = self.triangles(table)
+        R, z = rows[:, :, :-1], rows[:, :, -1]
+        count, total, residual = table.T[: vector.TRIANGLE]
+        xx, xy = np.einsum("nij,nik->njk", R, R), np.einsum("nij,ni->nj", R, z)
+        return Statistics(actions, count, total, np.square(z).sum(axis=1) + residual, xy, xx)
+
+
+def evidence_of(model: Model) -> Evidence:
+    """What a model's evidence looks like."""
+    if not model.is_scalar:
+        return ContextEvidence(model)
+    return RewardEvidence() if model.kind.is_conjugate else CountEvidence(model)

@@ -1,0 +1,58 @@
+"""What a posterior's file keeps: the evidence. Files of version 1 kept messages, from which it is found again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bough.arrays import Nodes
+from bough.inference.engine import Engine
+from bough.inference.old_files import restore_version_1
+from bough.storage import Contents
+
+VERSION = 2
+
+
+def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and the arrays that a file keeps of an engine; copies, so that the engine may go on."""
+    slots = engine.slots
+    arrays = {"evidence_of": slots.node[slots.of_rows], "evidence": engine.table.copy(), **engine.extra_arrays()}
+    return {"partial": engine.is_partial}, arrays
+
+
+def restore(engine: Engine, contents: Contents) -> None:
+    """Take over what a file has of a fresh engine; a `ValueError` where no observations could have made it."""
+    if contents.header["version"] == 1:
+        restore_version_1(engine, contents)
+        restore_extra(engine, contents)
+        return
+    partial = contents.header["partial"]
+    if not isinstance(partial, bool):
+        raise ValueError(f"partial is {partial!r:.40}; expected true or false")
+    nodes = contents.array("evidence_of", np.int32, (None,))
+    check_actions(engine, nodes)
+    table = contents.array("evidence", np.float64, (len(nodes), engine.kind.width))
+    if not engine.kind.sound(table).all():
+        raise ValueError("the evidence is none that observations could have made")
+    engine.place(nodes, table)
+    engine.is_partial = partial
+    restore_extra(engine, contents)
+    if len(nodes) and not np.isfinite(engine.log_evidence()):
+        raise ValueError("the evidence is too large to compute with")
+
+
+def restore_extra(engine: Engine, contents: Contents) -> None:
+    """Take over what a file keeps beside the evidence."""
+    wanted = engine.extra_arrays()
+    engine.take_extra({name: contents.array(name, np.float64, array.shape) for name, array in wanted.items()})
+
+
+def check_actions(engine: Engine, nodes: Nodes) -> None:
+    """Refuse numbers that are not those of distinct actions."""
+    tree = engine.model.tree
+    known = (nodes >= 0) & (nodes < tree.n_nodes)
+    if not known.all() or (tree.child_start[nodes] != tree.child_start[nodes + 1]).any():
+        raise ValueError("there is evidence of nodes that are no actions")
+    if len(np.unique(nodes)) != len(nodes):
+        raise ValueError("there is evidence of an action twice")

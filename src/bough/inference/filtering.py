@@ -1,0 +1,213 @@
+"""The posterior of a contextual model whose rewards are counts: one rank-one site per observation.
+
+The tree is the Gaussian one of vector.py. A reward in context x speaks of one number, the score s = x' theta, which
+is normal before it is seen: so its site is the one that an action gets in propagation.py, precision M and information eta
+about s, and to the tree it is a row of unit noise, sqrt(M) x' theta = eta / sqrt(M). That is assumed-density filtering:
+a site is made once, from what was known then. `settle` forgets them all and goes through a log to the mode of the
+joint posterior, by Newton steps each of which is one exact pass of the tree (Laplace's approximation). From there
+expectation propagation may go on, with a site for each row of the log.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bough.arrays import Floats, Nodes
+from bough.inference.kernels import likelihoods, sites
+from bough.inference.kernels import vector as kernels
+from bough.inference.kernels import vector_draws as draws
+from bough.inference.row_sites import LEAST, MOST_SWEEPS, RowSites
+from bough.inference.vector import VectorEngine
+from bough.model.model import Model
+from bough.observations import Rows
+from bough.statistics import Statistics
+
+_MOST_STEPS = 200
+_STILL = 1e-9  # the largest change of a score at the mode, relative to 1 + its size
+
+
+class _Log(NamedTuple):
+    """The rows that a posterior is made from."""
+
+    leaves: Nodes
+    rewards: Floats
+    contexts: Floats
+    exposure: Floats
+    means: Floats
+    """Of the scores, under the prior."""
+
+
+class ContextCountEngine(VectorEngine):
+    """The engine of vector.py, which sees a site where there was a count."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self._family = model.kind.code
+        self._n_observations_of = model.kind.n_observations
+        self._log_probability = np.zeros(1)  # of the counts so far, each given those before it
+
+    def extra_arrays(self) -> dict[str, Any]:
+        """The log evidence so far, which depends on the order in which rewards came."""
+        return {"log_probability": self._log_probability.copy()}
+
+    def take_extra(self, arrays: Mapping[str, Any]) -> None:
+        """Take over what `extra_arrays` gave."""
+        self._log_probability[:] = arrays["log_probability"]
+
+    def observe(self, rows: Rows) -> None:
+        """Add counts of leaves in contexts (n, d), one after the other; all or nothing."""
+        contexts, exposure = rows.contexts, rows.exposure
+        assert contexts is not None
+        assert exposure is not None
+        before = self._remembered(rows.leaves)
+        slots = self._touch(rows.leaves)
+        means = contexts @ self._mean
+        scratch = np.empty(len(self._mean))
+        total = 0.0
+        for i in range(len(slots)):
+            offset, v = draws.score_moments(contexts[i].copy(), slots[i], *self._rows_of_slots, scratch)
+            m, eta, probability = sites.site(self._family, rows.rewards[i], exposure[i], means[i], offset, v)
+            total += probability
+            root = math.sqrt(max(m, LEAST))
+            if not (math.isfinite(total) and math.isfinite(m) and math.isfinite(eta / root)):
+                self._take_back(before)
+                raise ValueError(
+                    f"the reward {rows.rewards[i]:g} of {exposure[i]:g} in a context of size "
+                    f"{np.abs(contexts[i]).max():g} cannot be computed with: its score may be {math.sqrt(v):.3g} off "
+                    f"{means[i] + offset:.3g}; give contexts of usual size, or a narrower prior"
+                )
+            row = np.append(root * contexts[i], eta / root + root * means[i])[None]
+            self._observe_rows(slots[i : i + 1], row)
+        of_slot = self.slots.row[slots]
+        np.add.at(self._table[:, kernels.COUNT], of_slot, self._n_observations_of(np.ones(len(exposure)), exposure))
+        np.add.at(self._table[:, kernels.TOTAL], of_slot, rows.rewards)
+        self._log_probability += total
+
+    @property
+    def _rows_of_slots(self) -> tuple[Nodes, Nodes, Floats, Floats, Floats, Floats]:
+        return self.slots.parent, self.slots.class_, self._factor, self._triangle, self._pull, self._target
+
+    def _remembered(self, leaves: Nodes) -> tuple[int, Nodes, list[Floats], Nodes, Floats, Floats]:
+        """What there is on the paths of leaves, so that it can be put back."""
+        paths = [leaves]
+        while (paths[-1] > 0).any():
+            paths.append(np.maximum(self._tree.parent[paths[-1]], 0))
+        slots = self.slots.find(np.unique(np.concatenate(paths)).astype(np.int32))
+        slots = slots[slots >= 0]
+        rows = self.slots.row[slots]
+        rows = rows[rows >= 0]
+        kept = [array[slots].copy() for array in (self._triangle, self._pull, self._target)]
+        return self.slots.count, slots, kept, rows, self._table[rows].copy(), self._account.copy()
+
+    def _take_back(self, before: tuple[int, Nodes, list[Floats], Nodes, Floats, Floats]) -> None:
+        """Put back what was remembered; what was touched since is forgotten."""
+        count, slots, kept, rows, table, account = before
+        self.slots.forget(count)
+        for array, values in zip((self._triangle, self._pull, self._target), kept, strict=True):
+            array[slots] = values
+        self._stale[slots] = True
+        self._table[self.slots.n_rows :] = 0.0
+        self._table[rows] = table
+        self._account[:] = account
+        self._pull[count:], self._target[count:] = 0.0, 0.0  # new slots begin with these
+
+    def absorb(self, _leaves: Nodes, _statistics: Statistics) -> None:
+        """Sums over contexts do not say what a count in each of them was."""
+        raise ValueError(
+            "sums cannot tell which rewards came in which contexts, and counts need that; give the rows to update, or "
+            "all of them to settle, as bough.Observations"
+        )
+
+    def settle(self, rows: Rows | None, propagate: bool) -> None:
+        """Forget everything, and have the Gaussian at the mode of the posterior of a log; from there, propagate."""
+        if rows is None:
+            raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
+        assert rows.contexts is not None
+        assert rows.exposure is not None
+        log = _Log(rows.leaves, rows.rewards, rows.contexts, rows.exposure, rows.contexts @ self._mean)
+        before = self.snapshot()
+        precision, information, log_probability = self._mode(log)
+        if propagate:
+            row_sites = RowSites(self._family, log.rewards, log.exposure, log.means)
+            row_sites.precision, row_sites.information = precision, information
+            log_probability = self._propagate(log, row_sites)
+        if not math.isfinite(log_probability):
+            vars(self).update(vars(before))
+            raise ValueError(
+                "the log's posterior cannot be computed; are contexts of hundreds, or the prior's variances, meant so?"
+            )
+        self._log_probability[0] = log_probability
+        self._table[:, : kernels.RESIDUAL] = 0.0
+        places = self.slots.row[self.slots.find(log.leaves)]
+        counts = self._n_observations_of(np.ones(len(log.exposure)), log.exposure)
+        np.add.at(self._table[:, kernels.COUNT], places, counts)
+        np.add.at(self._table[:, kernels.TOTAL], places, log.rewards)
+
+    def _place_sites(self, log: _Log, precision: Floats, information: Floats) -> None:
+        """Have each row say exp(information t - precision t^2 / 2) of its score's deviation t, and nothing else."""
+        root = np.sqrt(precision)
+        self.place_rows(log.leaves, root[:, None] * log.contexts, information / root + root * log.means)
+
+    def _mode(self, log: _Log) -> tuple[Floats, Floats, float]:
+        """Newton steps: the precision and information of each row at the mode, and Laplace's log evidence."""
+        means, n = log.means, len(log.means)
+        scores, held = means.copy(), np.zeros(n)  # the prior's gradient is the sum of held times contexts
+        slope, curve = np.empty(n), np.empty(n)
+        for _ in range(_MOST_STEPS):
+            likelihoods.slopes_of_all(self._family, log.rewards, log.exposure, scores, slope, curve)
+            precision = np.maximum(-curve, LEAST)
+            information = slope + precision * (scores - means)
+            self._place_sites(log, precision, information)
+            step = self._scores(log) - scores
+            if (np.abs(step) <= _STILL * (1.0 + np.abs(scores))).all():
+                break
+            change = slope - precision * step - held
+            size = self._step_size(log, scores, step, held, change)
+            scores, held = scores + size * step, held + size * change
+        likelihood = likelihoods.log_likelihood_of_all(self._family, log.rewards, log.exposure, scores)
+        return precision, information, likelihood - 0.5 * float(held @ (scores - means)) - self._log_determinant()
+
+    def _propagate(self, log: _Log, row_sites: RowSites) -> float:
+        """Expectation propagation over the rows; the log evidence."""
+        mean, variance = np.empty(len(log.rewards)), np.empty(len(log.rewards))
+        slots = self.slots.find(log.leaves)
+        for sweep in range(MOST_SWEEPS):
+            draws.score_moments_of_all(log.contexts.copy(), slots, *self._rows_of_slots, mean, variance)
+            if not row_sites.remake(mean, variance, sweep):
+                break
+            self._place_sites(log, row_sites.precision, row_sites.information)
+        explained = float((row_sites.information**2 / row_sites.precision).sum())
+        return 0.5 * (explained - float(self._account[0])) - self._log_determinant() + row_sites.surplus
+
+    def _scores(self, log: _Log) -> Floats:
+        """The posterior mean of each row's score."""
+        nodes, slots = self.slots.leafward
+        parent = self.slots.parent[slots]
+        position = np.where(parent < 0, -1, np.searchsorted(nodes, self.slots.node[parent])).astype(np.int32)
+        values = self.transform_some(nodes, position, np.zeros((len(nodes), len(self._mean))))
+        return np.asarray(np.einsum("nd,nd->n", values[np.searchsorted(nodes, log.leaves)], log.contexts))
+
+    def _step_size(self, log: _Log, scores: Floats, step: Floats, held: Floats, change: Floats) -> float:
+        """How far to go: all the way, unless the posterior is past its highest point there by then."""
+        slope, curve = np.empty(len(scores)), np.empty(len(scores))
+
+        def rise(size: float) -> float:
+            moved = scores + size * step
+            likelihoods.slopes_of_all(self._family, log.rewards, log.exposure, moved, slope, curve)
+            return float(step @ (slope - held - size * change))
+
+        low, high = 0.0, 1.0
+        if rise(1.0) >= -0.5 * rise(0.0):
+            return 1.0
+        for _ in range(30):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if rise(middle) > 0.0 else (low, middle)
+        return low
+
+    def log_evidence(self) -> float:
+        """The log probability of the counts, each given those before it; after `settle`, of the log as a whole."""
+        return float(self._log_probability[0])

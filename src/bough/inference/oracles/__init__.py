@@ -1,0 +1,1 @@
+"""The same posteriors by short and obvious means; what every test compares the engines with."""

@@ -1,0 +1,134 @@
+"""Slots: the nodes that have an observation below them (the *touched* ones), each with a place of its own.
+
+Everything that an engine keeps is kept by slot, and what was observed at an action by *row*: the touched actions are
+numbered by themselves. A path is touched root first, so a parent's slot is always below its children's: ascending slots
+go leafward, descending slots go rootward. Memory follows the touched nodes and not the tree.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from bough.arrays import Floats, Nodes
+from bough.inference.kernels import slots as kernels
+from bough.tree import Tree
+
+_Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
+
+
+class Slots:
+    """Which node each slot holds, its parent's slot, its covariance class, and, of an action, its row."""
+
+    def __init__(self, tree: Tree, class_of_node: Nodes) -> None:
+        self._tree = tree
+        self._class_of_node = class_of_node
+        self.count = 0
+        self.n_rows = 0
+        self._node = np.empty(16, dtype=np.int32)
+        self._parent = np.empty(16, dtype=np.int32)
+        self._class = np.empty(16, dtype=np.int32)
+        self._row = np.empty(16, dtype=np.int32)
+        self._table = np.zeros(64, dtype=np.int32)  # slot + 1, or 0 where empty
+        self._leafward: tuple[Nodes, Nodes] | None = None
+
+    @property
+    def node(self) -> Nodes:
+        """(T,) the node in each slot."""
+        return self._node[: self.count]
+
+    @property
+    def parent(self) -> Nodes:
+        """(T,) the slot of each slot's parent; -1 for the root's."""
+        return self._parent[: self.count]
+
+    @property
+    def class_(self) -> Nodes:
+        """(T,) the covariance class of each slot's node."""
+        return self._class[: self.count]
+
+    @property
+    def row(self) -> Nodes:
+        """(T,) the number of each touched action among the touched actions; -1 inside the tree."""
+        return self._row[: self.count]
+
+    @property
+    def of_rows(self) -> Nodes:
+        """(n_rows,) the slot of each touched action."""
+        actions = np.flatnonzero(self.row >= 0).astype(np.int32)
+        slots = np.empty_like(actions)
+        slots[self.row[actions]] = actions
+        return slots
+
+    @property
+    def leafward(self) -> tuple[Nodes, Nodes]:
+        """(T,) and (T,): the touched nodes in ascending order, and the slot of each."""
+        if self._leafward is None:
+            slots = np.argsort(self.node).astype(np.int32)
+            self._leafward = self.node[slots], slots
+        return self._leafward
+
+    @property
+    def index(self) -> tuple[Nodes, Nodes]:
+        """The node of each slot, and the hash table of slots, both with room to spare: for `kernels.slots.place`."""
+        return self._node, self._table
+
+    def find(self, nodes: Nodes) -> Nodes:
+        """The slot of each node; -1 where it is untouched."""
+        found = np.empty(len(nodes), dtype=np.int32)
+        kernels.find_all(nodes, self._node, self._table, found)
+        return found
+
+    def touch(self, leaves: Nodes) -> Nodes:
+        """The slot of each leaf; those that had none get one, and so do their ancestors."""
+        slots = np.empty(len(leaves), dtype=np.int32)
+        path = np.empty(self._tree.height + 1, dtype=np.int32)
+        before, done = self.count, 0
+        while done < len(leaves):
+            self._make_room(self.count + len(path))
+            self.count, self.n_rows, done = kernels.touch(
+                leaves, self._tree.parent, self._class_of_node, self._node, self._parent, self._class, self._row,
+                self._table, self.count, self.n_rows, done, path, slots,
+            )  # fmt: skip
+        if self.count > before:
+            self._leafward = None
+        return slots
+
+    def copy(self) -> Slots:
+        """A copy that can touch more without changing this one."""
+        twin = copy.copy(self)
+        twin._node, twin._parent, twin._class = self._node.copy(), self._parent.copy(), self._class.copy()
+        twin._row, twin._table = self._row.copy(), self._table.copy()
+        return twin
+
+    def forget(self, count: int) -> None:
+        """Give up the slots from `count` on, which nothing has been kept for yet."""
+        self.count = count
+        self.n_rows = int((self.row >= 0).sum())
+        self._leafward = None
+        self._table[:] = 0
+        kernels.fill_table(self._node, count, self._table)
+
+    def add_up(self, values: Floats) -> Floats:
+        """Turn the values at each slot into the sums at or below it, in place."""
+        kernels.add_to_parents(self.parent, values)
+        return values
+
+    def _make_room(self, most: int) -> None:
+        """Room for that many slots, with a table that is at most half full."""
+        if most > len(self._node):
+            size = max(most, 2 * len(self._node))
+            self._node, self._parent = grown(self._node, size), grown(self._parent, size)
+            self._class, self._row = grown(self._class, size), grown(self._row, size)
+        if 2 * len(self._node) > len(self._table):
+            self._table = np.zeros(1 << (2 * len(self._node) - 1).bit_length(), dtype=np.int32)
+            kernels.fill_table(self._node, self.count, self._table)
+
+
+def grown(array: _Array, size: int) -> _Array:
+    """A copy with room for `size` entries; the new ones are zero."""
+    larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return cast(_Array, larger)

@@ -1,0 +1,79 @@
+"""A model as the header and the arrays of a file, and back; docs/file-format.md says what they are."""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from typing import Any
+
+import numpy as np
+
+from bough import storage
+from bough.model.covariance import checked_classes
+from bough.model.kinds import MODELS
+from bough.model.model import Model
+from bough.storage import Contents
+from bough.treefile import restored_tree, tree_arrays
+
+_KIND = "model"
+_VERSION = 1
+
+
+def write_model(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model's file."""
+    header, arrays = model_contents(model)
+    storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
+
+
+def read_model(path: str | os.PathLike[str]) -> Model:
+    """The model of a file that `write_model` wrote."""
+    with storage.read(path, _KIND, _VERSION) as contents:
+        return restored_model(contents)
+
+
+def model_contents(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and the arrays that a file keeps of a model."""
+    header = {"rewards": model.kind.name, "scalar": model.is_scalar, "covariance": model.classes.kind}
+    arrays = {"mean": np.asarray(model.mean), "covariances": model.classes.table, **tree_arrays(model.tree)}
+    if model.classes.kind == "node":
+        arrays["covariance_of_node"] = model.classes.of_node
+    return {**header, **model.likelihood.parameters()}, arrays
+
+
+def restored_model(contents: Contents) -> Model:
+    """The model that `model_contents` took apart, checked like the user's own."""
+    header = contents.header
+    rewards, kind, scalar = header.get("rewards", "gaussian"), header["covariance"], header["scalar"]
+    _check_word("rewards", rewards, *MODELS)
+    _check_word("covariance", kind, "depth", "height", "node")
+    if not isinstance(scalar, bool):
+        raise ValueError(f"scalar is {reprlib.repr(scalar)}; expected true or false")
+    model = MODELS[rewards]
+    own = _own_parameters(header, model)
+    tree = restored_tree(contents)
+    mean = contents.array("mean", np.float64, () if scalar else (None,))
+    table = contents.array("covariances", np.float64, (None,) if scalar else (None, mean.size, mean.size))
+    if kind == "node":
+        of_node = contents.array("covariance_of_node", np.int32, (tree.n_nodes,))
+    else:
+        of_node = tree.depth if kind == "depth" else tree.node_height
+    classes = checked_classes(kind, of_node, table, mean.size, scalar)
+    return model(tree, float(mean) if scalar else mean, classes, **own)
+
+
+def _own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
+    """The parameters of the model's likelihood; a `ValueError` where one is missing, odd or another kind's."""
+    names = model.kind.__dataclass_fields__
+    for other in MODELS.values():
+        foreign = next((name for name in other.kind.__dataclass_fields__ if name in header and name not in names), None)
+        if foreign is not None:
+            raise ValueError(f"{model.kind.name} rewards have no {foreign}")
+    for name in names:
+        if isinstance(header.get(name), bool) or not isinstance(header.get(name), (int, float)):
+            raise ValueError(f"{name} is {reprlib.repr(header.get(name))}; expected a number")
+    return model.kind.from_parameters(header).parameters()
+
+
+def _check_word(what: str, found: Any, *known: str) -> None:
+    if not isinstance(found, str) or found not in known:
+        raise ValueError(f"{what} is {reprlib.repr(found)}; expected {', '.join(known)}")

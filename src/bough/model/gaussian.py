@@ -1,0 +1,122 @@
+"""Gaussian rewards: the score plus noise of one variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bough.arrays import Floats, Names
+from bough.model.likelihood import LARGEST, Likelihood
+from bough.model.model import Model
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """A reward is its score plus normal noise.
+
+    >>> Gaussian(0.25).noise_deviation
+    0.5
+    """
+
+    noise_variance: float = 1.0
+    name: ClassVar[str] = "gaussian"
+    code: ClassVar[int] = 0
+    is_conjugate: ClassVar[bool] = True
+    sums_suffice: ClassVar[bool] = True
+    noise_is_added: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise_variance", _checked_noise(self.noise_variance))
+
+    @property
+    def noise_deviation(self) -> float:
+        return float(np.sqrt(self.noise_variance))
+
+    def mean_reward(self, score: Any) -> Any:
+        return score
+
+    def expected_reward(self, mean: Floats, variance: Floats) -> Floats:  # noqa: ARG002
+        return mean
+
+    def score_of(self, mean_reward: float) -> float:
+        return mean_reward
+
+    def log_partition(self, score: Any) -> tuple[Any, Any, Any]:
+        return 0.5 * score**2, score, np.ones_like(score)
+
+    @classmethod
+    def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> None:  # noqa: ARG003
+        cls.check_words(trials, exposure)
+
+    @classmethod
+    def check_sums(
+        cls,
+        actions: Names,  # noqa: ARG003
+        total: Floats,  # noqa: ARG003
+        squares: Floats,  # noqa: ARG003
+        count: Floats,  # noqa: ARG003
+        exposure: Floats | None,
+        owner: str,
+    ) -> None:
+        if exposure is not None:
+            raise ValueError(
+                "the statistics have trials or exposures, which go with a bough.BernoulliModel or PoissonModel, "
+                f"and not with a {owner}"
+            )
+
+    def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
+        return np.asarray(rng.standard_normal(rounds) * np.sqrt(self.noise_variance))
+
+    def reward(self, mean: float, noise: float) -> float:
+        return mean + noise
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianModel(Model):
+    """A Gaussian hierarchical prior on a tree, with Gaussian rewards.
+
+    The root's parameter is drawn around `mean`, every other node's around its parent's, each with its own
+    covariance; a reward is the action's parameter (or its product with the context) plus noise of variance
+    `noise_variance`.
+
+    A number for `mean` makes a K-armed bandit: parameters are numbers and no context is taken. A vector, also one of
+    length 1, makes a contextual linear bandit with contexts of that length. `covariance` is a number or a matrix
+    for every node, or `by_depth`, `by_height`, `by_node`; a number stands for that multiple of the identity, and
+    zeros are fine.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
+    >>> bough.GaussianModel(tree, mean=[0.0, 0.0], covariance=bough.by_depth([4.0, 2.0, 1.0]))
+    GaussianModel(n_actions=3, height=2, dim=2, noise_variance=1.0)
+    """
+
+    noise_variance: float = 1.0
+    kind: ClassVar[type[Likelihood]] = Gaussian
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "noise_variance", self.likelihood.noise_variance)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, noise_variance={self.noise_variance})"
+
+    @cached_property
+    def likelihood(self) -> Gaussian:
+        """How a reward comes about."""
+        return Gaussian(self.noise_variance)
+
+
+def _checked_noise(noise_variance: Any) -> float:
+    try:
+        value = float("nan") if isinstance(noise_variance, (str, bytes)) else float(noise_variance)
+    except (TypeError, ValueError, OverflowError):
+        value = float("nan")
+    if not 1.0 / LARGEST < value < LARGEST:
+        raise ValueError(
+            f"noise_variance is {noise_variance!r}; give a positive, finite number, "
+            f"between {1 / LARGEST:g} and {LARGEST:g}"
+        )
+    return value

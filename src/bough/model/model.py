@@ -1,0 +1,67 @@
+"""Model: a prior on a tree, and how the reward of an action comes about; what every policy takes."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+from bough.arrays import Floats
+from bough.model.likelihood import Likelihood
+from bough.model.prior import TreePrior
+
+
+class MeanReward(NamedTuple):
+    """The mean reward of each action, and the ends of its credible interval; made by `Posterior.mean_reward`."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(TreePrior, ABC):
+    """A prior on a tree, and the likelihood of a reward given x'theta, the *score*."""
+
+    kind: ClassVar[type[Likelihood]]
+    """What kind of rewards the model has."""
+
+    def __repr__(self) -> str:
+        tree = self.tree
+        return f"{type(self).__name__}(n_actions={tree.n_actions}, height={tree.height}, dim={self.dim})"
+
+    @cached_property
+    def likelihood(self) -> Any:
+        """How a reward comes about."""
+        return self.kind()
+
+    def mean_reward(self, score: Any) -> Any:
+        """The mean reward of an action whose score is known: a probability for clicks, a rate for counts.
+
+        >>> import bough
+        >>> round(bough.BernoulliModel(bough.Tree.balanced(2, 1)).mean_reward(-3.0), 3)
+        np.float64(0.047)
+        """
+        return self.likelihood.mean_reward(score)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree, the prior and the noise to one file, whole or not at all.
+
+        >>> import bough, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.bough"
+        >>> bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])).save(path)
+        >>> bough.GaussianModel.load(path)
+        GaussianModel(n_actions=3, height=2, dim=1, noise_variance=1.0)
+        """
+        from bough.model.files import write_model  # to the right of this module: a file may hold any kind of model
+
+        write_model(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Model:
+        """The model that `save` wrote, whatever its rewards; a `ValueError` where the file is damaged or no model."""
+        from bough.model.files import read_model
+
+        return read_model(path)

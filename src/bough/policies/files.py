@@ -1,0 +1,69 @@
+"""A policy's file: what it has learned, where its random numbers stand, and what it was asked to do."""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bough import storage
+from bough.storage import Contents
+
+_KIND = "agent"
+VERSION = 2
+_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")  # numpy's own
+
+
+def write(path: str | os.PathLike[str], policy: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write the file of a policy of that name."""
+    storage.write(path, {**header, "policy": policy, "kind": _KIND, "version": VERSION}, arrays)
+
+
+@contextmanager
+def read(path: str | os.PathLike[str], policy: str) -> Iterator[Contents]:
+    """The open contents of the file of a policy of that name."""
+    opened: AbstractContextManager[Contents] = storage.read(path, _KIND, VERSION)
+    with opened as contents:
+        found = contents.header["policy"]
+        if found != policy:
+            raise ValueError(f"it holds a {reprlib.repr(found)}; load it by that class, and not by {policy}")
+        yield contents
+
+
+def whole_number(header: Mapping[str, Any], name: str) -> int:
+    """A number of the header that counts something."""
+    found = header[name]
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise ValueError(f"{name} is {reprlib.repr(found)}; expected a whole number")
+    return found
+
+
+def generator_state(rng: np.random.Generator) -> dict[str, Any]:
+    """Where a generator stands, as JSON has it."""
+    with rng.bit_generator.lock:
+        state = dict(rng.bit_generator.state)
+    return {name: _plain(value) for name, value in state.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def restored_generator(state: Any) -> np.random.Generator:
+    """A generator that goes on where `generator_state` found it."""
+    name = state.get("bit_generator") if isinstance(state, dict) else None
+    if name not in _GENERATORS:
+        raise ValueError(f"the generator is {reprlib.repr(name)}; expected one of {', '.join(_GENERATORS)}")
+    bits = getattr(np.random, name)(0)
+    try:
+        bits.state = state
+    except (TypeError, ValueError, KeyError, OverflowError, AttributeError) as error:
+        raise ValueError(f"the generator's state is odd ({error})") from error
+    return np.random.Generator(bits)

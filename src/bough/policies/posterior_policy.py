@@ -1,0 +1,195 @@
+"""A policy that scores actions by its posterior: how it begins, learns, and is kept in a file."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, Self
+
+from bough import inputs, observations, seeds
+from bough.arrays import Floats
+from bough.model.model import Model
+from bough.observations import Rows
+from bough.policies import files
+from bough.policies.base import ScoringPolicy
+from bough.posterior import Posterior
+from bough.statistics import Statistics
+
+if TYPE_CHECKING:
+    from bough.learning.online import Refit
+
+
+class PosteriorPolicy(ScoringPolicy):
+    """A policy with a posterior; subclasses say which model they assume, and how they score."""
+
+    def __init__(self, model: Model | Posterior, seed: Any = None, *, refit: bool = False) -> None:
+        self._rng = seeds.generator(seed)
+        if isinstance(model, Posterior):
+            if not self._assumed(model.model).is_same_prior(model.model):
+                raise ValueError(
+                    f"the posterior is of another model than {type(self).__name__} has; save and resume its own"
+                )
+            self.posterior = model
+        elif isinstance(model, Model):
+            self.posterior = Posterior(self._assumed(model))
+        else:
+            raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
+        self._refit = _made_refit(self.posterior, refit)
+
+    @property
+    def _model(self) -> Model:
+        return self.posterior.model
+
+    def _assumed(self, model: Model) -> Model:
+        """The model that the policy reasons with, which has the same actions in the same order."""
+        return model
+
+    @classmethod
+    def resume(
+        cls, posterior: Posterior, seed: Any = None, *, statistics: Statistics | None = None, **options: Any
+    ) -> Self:
+        """A policy that goes on from a posterior, such as one that `Posterior.load` read back.
+
+        The options are those of the class. A posterior keeps what a ``refit=True`` policy needs, so that `statistics`
+        are only taken for one from a file of an earlier version, which did not.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 1.0)
+        >>> bough.HierTS.resume(posterior, seed=0)
+        HierTS(n_actions=2, n_observations=1)
+        """
+        if not isinstance(posterior, Posterior):
+            raise ValueError(f"posterior is a {type(posterior).__name__}; give a bough.Posterior")
+        if statistics is not None:
+            posterior = _checked_twin(posterior, statistics)
+        return cls(posterior, seed, **options)
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """What a policy with ``refit=True`` has observed; None otherwise. See `Posterior.statistics`."""
+        return None if self._refit is None or not self.posterior.n_observations else self.posterior.statistics
+
+    def __repr__(self) -> str:
+        tree = self.posterior.model.tree
+        return f"{type(self).__name__}(n_actions={tree.n_actions}, n_observations={self.posterior.n_observations})"
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def update(
+        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None
+    ) -> None:
+        """Learn from one reward, or from arrays of them; as `Posterior.update`.
+
+        >>> import bough
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.update("left", 1.0)
+        >>> agent
+        HierTS(n_actions=2, n_observations=1)
+        """
+        if self._refit is None:
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure)
+            return
+        with self._refit.lock:
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure)
+            many = trials is not None or not inputs.is_one(reward)
+            self.posterior = self._refit.after(math.inf if many else 1, self.posterior)
+
+    def absorb(self, statistics: Statistics) -> None:
+        """Learn from rows that come summed; as `Posterior.absorb`.
+
+        >>> import bough
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.absorb(bough.Statistics.from_rows(["left", "left", "right"], [1.0, 2.0, 0.5]))
+        >>> agent
+        HierTS(n_actions=2, n_observations=3)
+        """
+        if self._refit is None:
+            self.posterior.absorb(statistics)
+            return
+        with self._refit.lock:
+            self.posterior.absorb(statistics)
+            self.posterior = self._refit.after(math.inf, self.posterior)
+
+    def _learn(self, place: int, reward: float, context: Floats | None) -> None:
+        """`update`, of an action given by its place in `tree.actions`, and of numbers that have been checked."""
+        model, leaf = self.posterior.model, self.posterior.model.tree.leaves[place : place + 1]
+        if context is None:
+            self.posterior._observe_one(int(leaf[0]), reward)
+        else:
+            self.posterior._observe(observations.one_row(model, leaf, reward, context))
+        if self._refit is not None:
+            with self._refit.lock:
+                self.posterior = self._refit.after(1, self.posterior)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """What the policy was asked to do, by the names that its class takes."""
+        return {"refit": self._refit is not None}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything of the policy to one file, whole or not at all: `load` goes on where it stood.
+
+        The file has the posterior with its evidence, the state of the random numbers, and the options.
+
+        >>> import bough, tempfile, pathlib
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.update("left", 1.0)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "agent.bough"
+        >>> agent.save(path)
+        >>> again = bough.HierTS.load(path)
+        >>> again, [again.decide() for _ in range(5)] == [agent.decide() for _ in range(5)]
+        (HierTS(n_actions=2, n_observations=1), True)
+        """
+        posterior, refit = self.posterior, self._refit
+        if refit is not None:
+            with refit.lock:  # the posterior and what it was refitted from belong together
+                posterior, (own_header, own_arrays) = self.posterior, refit.contents()
+        else:
+            own_header, own_arrays = {}, {}
+        header, arrays = posterior._contents()
+        more = {"options": self._options, "generator": files.generator_state(self._rng)}
+        files.write(path, type(self).__name__, {**header, **more, **own_header}, {**arrays, **own_arrays})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The policy that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
+        with files.read(path, cls.__name__) as contents:
+            options = contents.header["options"]
+            if not isinstance(options, dict):
+                raise ValueError(f"options is {options!r:.40}; expected a JSON object")
+            rng = files.restored_generator(contents.header["generator"])
+            policy = cls(Posterior._restored(contents), rng, **options)
+            if policy._refit is not None:
+                policy._refit.restore(contents)
+            return policy
+
+
+def _made_refit(posterior: Posterior, refit: bool) -> Refit | None:
+    """What a policy needs to learn its prior as it goes; None where it is not to."""
+    if refit not in (True, False):
+        raise ValueError(f"refit is {refit!r}; give True or False")
+    if not refit:
+        return None
+    from bough.learning.online import Refit  # loads what few policies need
+
+    return Refit(posterior)
+
+
+def _checked_twin(posterior: Posterior, statistics: Statistics) -> Posterior:
+    """The posterior itself, or, where its evidence is not known, that of the statistics, which must be the same rows."""
+    leaves = observations.checked_sums(posterior.model, statistics)
+    kind = posterior.model.kind
+    known = float(kind.n_observations(statistics.count, statistics.exposure_or_count).sum()) if len(leaves) else 0.0
+    if abs(known - posterior.n_observations) > 0.75:  # the posterior's is rounded
+        raise ValueError(
+            f"the posterior has {posterior.n_observations} observations and the statistics {known:g}; give the "
+            "statistics that the policy had, policy.statistics"
+        )
+    if not posterior._engine.is_partial:
+        return posterior
+    twin = Posterior(posterior.model)
+    twin.absorb(statistics)
+    return twin

@@ -1,0 +1,93 @@
+"""Thompson sampling on the posterior: HierTS on the whole tree, FlatTS and TS on less of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bough.arrays import Floats, Nodes
+from bough.model.model import Model
+from bough.policies.base import largest
+from bough.policies.posterior_policy import PosteriorPolicy
+from bough.posterior import Posterior
+
+SMALL = 2_000  # nodes: drawing so few takes less time than searching
+
+
+class HierTS(PosteriorPolicy):
+    """Thompson sampling on the whole hierarchy: the best action of one joint posterior sample.
+
+    In a tree of more than 2,000 nodes the sample is searched for its best actions without drawing what cannot win,
+    which has the same law and costs about what has been observed. `search=False` draws everything, always, and
+    `search=True` searches in small trees too.
+
+    With ``refit=True`` the sizes of the prior's variances, the noise and the mean are learned from the policy's own
+    observations, at 20, 40, 80, ... of them; until then the given model holds.
+
+    >>> import bough
+    >>> model = bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
+    >>> agent = bough.HierTS(model, seed=1)
+    >>> for _ in range(50):
+    ...     action = agent.decide()
+    ...     agent.update(action, 1.0 if action == "tea/black" else 0.0)
+    >>> agent.posterior.count[model.tree.index("tea/black")]
+    np.int64(43)
+    """
+
+    def __init__(
+        self, model: Model | Posterior, seed: Any = None, *, search: bool | None = None, refit: bool = False
+    ) -> None:
+        super().__init__(model, seed, refit=refit)
+        self._search = _checked_search(search)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {**super()._options, "search": self._search}
+
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
+        posterior = self.posterior
+        if candidates is not None:
+            parameters = posterior.sample_actions(candidates, self._rng)
+            scores = parameters if context is None else parameters @ context
+            return candidates[largest(scores, k, self._rng)]
+        if self._search or (self._search is None and posterior.model.tree.n_nodes > SMALL):
+            best = posterior._search(self._rng, context, k, excluded)
+            if best is not None:
+                return best.nodes
+        return super()._choose(context, k, None, excluded)
+
+    def _scores(self, context: Floats | None) -> Floats:
+        parameters = self.posterior.model.tree.at_leaves(self.posterior.sample(self._rng))
+        return parameters if context is None else parameters @ context
+
+
+class FlatTS(HierTS):
+    """Thompson sampling that knows only the root and the actions: HierTS on `model.flat()`.
+
+    >>> import bough
+    >>> agent = bough.FlatTS(bough.GaussianModel(bough.Tree.balanced(branching=3, height=3)))
+    >>> agent.posterior.model.tree
+    Tree(n_nodes=28, n_actions=27, height=1)
+    """
+
+    def _assumed(self, model: Model) -> Model:
+        return model.flat()
+
+
+class TS(HierTS):
+    """Thompson sampling with independent actions: HierTS on `model.independent()`.
+
+    >>> import bough
+    >>> agent = bough.TS(bough.GaussianModel(bough.Tree.balanced(branching=3, height=3)))
+    >>> agent.update(20, 1.0)
+    >>> agent.posterior.mean[agent.posterior.model.tree.index(21)]  # learns nothing from its sibling
+    np.float64(0.0)
+    """
+
+    def _assumed(self, model: Model) -> Model:
+        return model.independent()
+
+
+def _checked_search(search: bool | None) -> bool | None:
+    if search not in (True, False, None):
+        raise ValueError(f"search is {search!r}; give True, False, or None for where it pays")
+    return search
