@@ -2,13 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+PAGES := README.md CONTRIBUTING.md CHANGELOG.md docs/*.md
 
-.PHONY: help reproduce test check bench docs reference pictures clean
+.PHONY: help reproduce test check format bench docs reference pictures clean
 
 help:
 	@echo "make reproduce run the paper's experiments into reproduction/"
 	@echo "make test      run the tests"
-	@echo "make check     ruff, mypy, import-linter and the docs build"
+	@echo "make check     ruff, mypy, import-linter, mdformat and the docs build"
+	@echo "make format    lay out the code and the pages as make check wants them"
 	@echo "make bench     print the speed as ratios, beside what they are measured against"
 	@echo "make docs      build the documentation into docs/_build/html"
 	@echo "make reference write docs/cli.md from the command's help"
@@ -26,11 +28,16 @@ check: .venv/.check
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@found=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$found"; exit 1; }
+	@$(BIN)/mdformat --check $(PAGES)
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "check: all clean"
 
 bench: .venv/.bench
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks
+
+format: .venv/.check
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/mdformat $(PAGES)
 
 docs: .venv/.check
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
