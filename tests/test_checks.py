@@ -1,4 +1,4 @@
-"""The recipe of `make check` fails where it should: its own commands, run on a copy of the source with a fault in it."""
+"""The recipe of `make check` fails where it should: its own commands, run on a copy of the source with a fault."""
 
 import os
 import shutil
