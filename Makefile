@@ -4,14 +4,15 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 PAGES := README.md CONTRIBUTING.md CHANGELOG.md docs/*.md
 
-.PHONY: help reproduce test check format bench docs reference pictures clean
+.PHONY: help reproduce test check format bench validate docs reference pictures clean
 
 help:
 	@echo "make reproduce run the paper's experiments into reproduction/"
 	@echo "make test      run the tests"
 	@echo "make check     ruff, mypy, import-linter, mdformat and the docs build"
 	@echo "make format    lay out the code and the pages as make check wants them"
-	@echo "make bench     print the speed as ratios, beside what they are measured against"
+	@echo "make bench     print the speed as ratios, and write the table and the chart of docs/performance.md"
+	@echo "make validate  print errors and calibration beside their targets, and write the table of docs/validation.md"
 	@echo "make docs      build the documentation into docs/_build/html"
 	@echo "make reference write docs/cli.md from the command's help"
 	@echo "make pictures  draw the pictures of the README and the docs again"
@@ -33,7 +34,12 @@ check: .venv/.check
 	@echo "check: all clean"
 
 bench: .venv/.bench
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks --table docs/performance-table.md
+	@$(BIN)/python docs/pictures.py performance
+
+validate: .venv/.validate
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c validation/pytest.ini validation --table docs/validation-table.md
+	@test ! -f tests/file_fuzz.py || $(BIN)/python tests/file_fuzz.py 10000
 
 format: .venv/.check
 	@$(BIN)/ruff format --quiet .
