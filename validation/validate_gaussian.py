@@ -36,17 +36,20 @@ def test_the_posterior_against_one_dense_factorisation(figures):
 def test_calibration(figures):
     """The rank of the truth among posterior draws is uniform, although HierTS chose what it learned from."""
     model = bough.GaussianModel(TREE, covariance=bough.by_node(VARIANCES))
-    worst = min(p_value(rank) for rank in ranks(model, model, seed=1).values())
-    figures.at_least("6,000 runs of HierTS, ranks of the truth, five quantities: smallest p-value", worst, 1e-4)
+    found = [ranks(model, model, seed) for seed in range(1, 7)]
+    worst = min(p_value(np.concatenate([one[name] for one in found])) for name in found[0])
+    figures.at_least("36,000 runs of HierTS, ranks of the truth, five quantities: smallest p-value", worst, 1e-4)
     wrong = VARIANCES.copy()
     wrong[3] *= 0.9**2
     believed = bough.GaussianModel(TREE, covariance=bough.by_node(wrong))
     worst = min(p_value(rank) for rank in ranks(model, believed, seed=1).values())
-    figures.at_most("  the same with one deviation believed 10% too small, which must show", worst, 1e-4)
+    figures.at_most(
+        "6,000 runs with one standard deviation believed 10% too small, which must show: the same", worst, 1e-4
+    )
 
 
-@pytest.mark.parametrize(("method", "limit"), [("cholesky", 1e-4), ("iterative", None)])
-def test_the_fit_beside_gpboost(figures, method, limit):
+@pytest.mark.parametrize("method", ["cholesky", "iterative"])
+def test_the_fit_beside_gpboost(figures, method):
     """gpboost is exact with "cholesky"; with "iterative", its default for such data, it approximates."""
     pytest.importorskip("gpboost")
     from nested import by_gpboost, nested_log, variances
@@ -54,12 +57,7 @@ def test_the_fit_beside_gpboost(figures, method, limit):
     tree, actions, rewards = nested_log()
     fit = bough.fit_prior(tree, bough.Statistics.from_rows(actions, rewards), penalty=None)
     _, theirs, log_likelihood = by_gpboost(tree, actions, rewards, method)
-    apart, less = np.abs(theirs / variances(fit) - 1.0).max(), fit.log_evidence - log_likelihood
-    variance = f"fit, 10^4 actions, 5 x 10^4 rows, gpboost ({method}): variances from ours, relative"
-    likelihood = "  the same: log likelihood, ours less theirs"
-    if limit is None:
-        figures.note(variance, f"{apart:.1e}")
-        figures.note(likelihood, f"{less:.1e}")
-    else:
-        figures.at_most(variance, apart, limit)
-        figures.at_most(f"{likelihood}, either way", abs(less), 1e-6)
+    apart, less = np.abs(theirs / variances(fit) - 1.0).max(), abs(fit.log_evidence - log_likelihood)
+    exact, name = method == "cholesky", f"fit, 10^4 actions, 5 x 10^4 rows, gpboost ({method})"
+    figures.at_most(f"{name}: difference of variances, relative", apart, 1e-4 if exact else None)
+    figures.at_most("  the same: difference of log likelihoods", less, 1e-6 if exact else None)
