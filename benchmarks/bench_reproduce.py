@@ -59,7 +59,7 @@ def test_the_whole_paper(benchmark, table):
         dense_run(cell.model(), rounds, seed)
     a_round = (time.perf_counter() - start) / (5 * rounds)
     n_rounds = sum(len(e.cells) * len(e.policies) * runs * rounds for e in EXPERIMENTS.values())
-    table.comparison(
+    table.compared(
         f"the same {n_rounds / 1e6:.1f} million rounds by dense NumPy, extrapolated", spent, a_round * n_rounds
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -249,13 +250,18 @@ def reference() -> str:
     """What every command takes, as the page of the docs that a test compares with."""
     parser = make_parser()
     subparsers = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    parts = ["# The command", "Made by `make reference`; a test keeps it true.", parser.description or ""]
+    parts = ["# The command", "Made by `make reference`; a test keeps it true.", _wrapped(parser.description)]
     for name, command in subparsers.choices.items():
         # argparse's own layout differs between versions of Python
         rows = [(_option(action), command._get_formatter()._expand_help(action)) for action in command._actions]
         table = "\n".join(f"| `{option}` | {text} |" for option, text in rows)
-        parts += [f"## bough {name}", command.description or "", f"| option | meaning |\n| --- | --- |\n{table}"]
+        parts += [f"## bough {name}", _wrapped(command.description), f"| option | meaning |\n| -- | -- |\n{table}"]
     return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(text: str | None) -> str:
+    """Prose as mdformat leaves it, at the width of the pages of the docs."""
+    return textwrap.fill(text or "", 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _option(action: argparse.Action) -> str:
