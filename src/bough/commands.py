@@ -207,17 +207,18 @@ def fit(given: argparse.Namespace) -> None:
 
 def data(given: argparse.Namespace) -> None:
     """Make a file of features."""
-    cifar100 = import_module("bough.datasets.cifar100")
+    from bough.experiments.cifar100 import features, reader
+
     _check_target(given.out, "--out")
-    cifar100.check_network(given.network)
+    features.check_network(given.network)
     archive = given.archive
     if archive is None:
         archive = given.out.with_name("cifar-100-python.tar.gz")
-        with _progress("download", cifar100.ARCHIVE_BYTES) as advance:
-            cifar100.download(archive, progress=advance)
-    images = cifar100.read_archive(archive)
+        with _progress("download", reader.ARCHIVE_BYTES) as advance:
+            reader.download(archive, progress=advance)
+    images = reader.read_archive(archive)
     with _progress("features", len(images.images)) as advance:
-        cifar100.make_features(images, given.out, given.network, advance)
+        features.make_features(images, given.out, given.network, advance)
     print(f"features: {given.out} ({len(images.images):,} images)")
 
 
