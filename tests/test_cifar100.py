@@ -567,14 +567,14 @@ def test_the_scores_tell_the_classes_they_were_fitted_on():
 
 def test_the_command_makes_features_that_the_experiment_reads(tmp_path, monkeypatch, capsys):
     from bough import cli
-    from bough.experiments import classes
+    from bough.experiments import registry
 
     monkeypatch.chdir(tmp_path)
     write_archive(tmp_path / "archive.tar.gz")
     assert cli.main(["data", "cifar100", "--archive", "archive.tar.gz", "--network", "pixels"]) == 0
     assert "features: cifar100.npz (300 images)" in capsys.readouterr().out
     with pytest.raises(ValueError, match="fewer than 2 test images"):  # one a class is too few for the experiment
-        classes.experiment(tmp_path / "cifar100.npz")
+        registry.make("classes")
     assert cli.main(["data", "cifar100", "--archive", "nowhere.tar.gz", "--network", "pixels"]) == 2
     shown = capsys.readouterr().err
     assert "nowhere.tar.gz cannot be read" in shown
