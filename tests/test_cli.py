@@ -243,10 +243,11 @@ def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
     assert "what was finished is kept" in capsys.readouterr().err
 
 
-def test_a_missing_extra_is_named(monkeypatch, capsys):
+def test_a_missing_extra_is_named_before_anything_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     for name in ("report", "reproduction"):
         monkeypatch.delitem(sys.modules, f"bough.experiments.{name}", raising=False)
         monkeypatch.delattr(f"bough.experiments.{name}", raising=False)
-    assert cli.main(["reproduce", "branching", *TINY, "--out", "/nonexistent-is-not-reached"]) == 2
+    assert cli.main(["reproduce", "branching", *TINY, "--out", str(tmp_path / "r")]) == 2
     assert "pip install 'bough[reproduce]'" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import bough
-from bough import inputs
+from bough import inputs, policy_table
 from bough.experiments import registry
 from bough.experiments.options import Options
-from bough.policy_table import POLICIES
 
 REWARDS = {"gaussian": "GaussianModel", "bernoulli": "BernoulliModel", "poisson": "PoissonModel"}
 
@@ -58,14 +57,12 @@ def _check_target(path: Path | None, option: str) -> None:
 def simulate(given: argparse.Namespace) -> None:
     """Simulate policies, and print their regret."""
     names = [name.strip() for name in given.policies.split(",") if name.strip()]
-    unknown = [name for name in names if name not in POLICIES]
-    if unknown or not names:
-        raise ValueError(f"unknown policy {(unknown or [''])[0]!r}; there are {', '.join(POLICIES)}")
+    chosen = [policy_table.named(name) for name in names or [""]]
     _check_counts(given)
     _check_target(given.csv, "--csv")
     _check_target(given.plot, "--plot")
     model = _model(given)
-    policies = {name: POLICIES[name].policy for name in names}
+    policies = {built_in.name: built_in.policy for built_in in chosen}
     with _progress("simulate", given.runs) as advance:
         run = bough.simulate(model, policies, given.rounds, given.runs, given.seed, given.jobs, progress=advance)
     print(run.summary())

@@ -50,6 +50,13 @@ POLICIES = {
 }
 
 
+def named(name: str) -> BuiltIn:
+    """The line of this name."""
+    if name not in POLICIES:
+        raise ValueError(f"unknown policy {name!r}; there are {', '.join(POLICIES)}")
+    return POLICIES[name]
+
+
 def find_built_in(policy: Any) -> BuiltIn | None:
     """The line of this class; None for anything else, also for a class that is derived from one of these."""
     return next((built_in for built_in in POLICIES.values() if built_in.policy is policy), None)

@@ -29,7 +29,7 @@ from bough.logs import summarise
 from bough.model import GaussianModel, Model
 from bough.plotting import regret_panels
 from bough.policies import TS, FlatTS, HierTS
-from bough.policy_table import POLICIES
+from bough.policy_table import named
 from bough.tree import Tree
 from bough.worlds import Residuals, World
 
@@ -81,8 +81,8 @@ class CatalogueCell:
         if self.setting == "online":
             return {"HierTS": online_hierts, "FlatTS": online_flatts, "TS": online_ts}
         if self.setting == "contextual":
-            return {name: POLICIES[name].policy for name in PAPER}
-        return {**{name: POLICIES[name].policy for name in (*PAPER, "BayesUCB", "Greedy")}, "TS, weak prior": weak_ts}
+            return {name: named(name).policy for name in PAPER}
+        return {**{name: named(name).policy for name in (*PAPER, "BayesUCB", "Greedy")}, "TS, weak prior": weak_ts}
 
     @property
     def usual(self) -> tuple[int, int]:

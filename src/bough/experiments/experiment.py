@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from bough import policy_table
 from bough.arrays import Floats
 from bough.model import Model
-from bough.policy_table import POLICIES
 from bough.worlds import Problem
 
 PAPER = ("HierTS", "FlatTS", "TS")
@@ -118,7 +118,7 @@ class Experiment:
     """In the paper, or that it is beyond it."""
     cells: tuple[Cell, ...]
     policies: tuple[str, ...] = PAPER
-    """Names of built-in ones; in cells with policies of their own, what the settings say."""
+    """Names of built-in ones, or of those that its cells bring."""
     rounds: int = 500
     runs: int = 100
     baseline: str = "TS"
@@ -142,7 +142,7 @@ class Experiment:
     def policies_in(self, cell: Cell) -> dict[str, Any]:
         """The policies that play in a cell, by name, as `simulate` takes them."""
         own: dict[str, Any] | None = getattr(cell, "policies", None)
-        return {name: POLICIES[name].policy for name in self.policies} if own is None else own
+        return {name: policy_table.named(name).policy for name in self.policies} if own is None else own
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def regret_table(outcome: Outcome) -> str:
     """The final regret of every policy in every cell, and how many times that of HierTS the baseline has."""
-    experiment = outcome.experiment
-    compared = {experiment.baseline, "HierTS"} <= set(experiment.policies)
-    head = ["cell", "actions", *experiment.policies]
-    rows = [
-        [r.cell.name, str(r.n_actions)]
-        + [f"{r.mean[name][-1]:.1f} ± {r.error[name][-1]:.1f}" for name in experiment.policies]
-        for r in outcome.results
-    ]
-    if compared:
-        head.append(f"{experiment.baseline} / HierTS")
-        for row, result in zip(rows, outcome.results, strict=True):
-            row.append("{:.2f} ± {:.2f}".format(*result.ratio(experiment.baseline, "HierTS")))
+    policies, baseline = outcome.experiment.policies, outcome.experiment.baseline
+    compared = {baseline, "HierTS"} <= set(policies)
+    head = ["cell", "actions", *policies, *([f"{baseline} / HierTS"] if compared else [])]
+    rows = []
+    for r in outcome.results:
+        regrets = [f"{r.mean[name][-1]:.1f} ± {r.error[name][-1]:.1f}" for name in policies]
+        ratio = ["{:.2f} ± {:.2f}".format(*r.ratio(baseline, "HierTS"))] if compared else []
+        rows.append([r.cell.name, str(r.n_actions), *regrets, *ratio])
     return table(head, rows)
