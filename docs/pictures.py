@@ -11,10 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bough
-from bough.experiments import catalogue, classes, clicks
+from bough.experiments.experiment import Settings
 from bough.experiments.figures import draw
-from bough.experiments.runner import Settings, run_experiment
-from bough.experiments.sweeps import EXPERIMENTS
+from bough.experiments.options import Options
+from bough.experiments.reproduction import make_plan
+from bough.experiments.runner import run_experiment
 from bough.plotting import colour
 
 IMAGES = Path(__file__).parent / "images"
@@ -37,13 +38,9 @@ def draw_regret() -> None:
 
 def draw_experiments() -> None:
     """The figures of the paper and of real data, as `bough reproduce` draws them; finished cells are not run again."""
-    experiments = dict(EXPERIMENTS, clicks=clicks.experiment(), catalogue=catalogue.experiment())
-    features = Path("cifar100.npz")
-    if features.exists():
-        experiments["classes"] = classes.experiment(features)
-    for name, experiment in experiments.items():
+    for experiment in make_plan((), Options()).wanted:
         results = run_experiment(experiment, Settings(), Path("reproduction"), jobs=-1)
-        draw(experiment, results).savefig(IMAGES / f"{name}.png", dpi=120, metadata=PLAIN)
+        draw(experiment, results).savefig(IMAGES / f"{experiment.name}.png", dpi=120, metadata=PLAIN)
 
 
 def fastest(function, times: int) -> float:

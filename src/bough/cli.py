@@ -13,6 +13,9 @@ from typing import Any
 
 import bough
 from bough import commands
+from bough.experiments import registry
+from bough.experiments.options import FEATURES, REDUCTIONS, SCALES
+from bough.policy_table import POLICIES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +66,7 @@ def _add_reproduce(subparsers: Any) -> None:
         "experiments",
         nargs="*",
         metavar="EXPERIMENT",
-        help=f"which ones (default: all): {', '.join(commands.EXPERIMENTS)}",
+        help=f"which ones (default: all): {', '.join(registry.EXPERIMENTS)}",
     )
     _add_run_options(command, rounds=None, runs=None)
     command.add_argument(
@@ -72,13 +75,11 @@ def _add_reproduce(subparsers: Any) -> None:
     classes = command.add_argument_group("classes")
     classes.add_argument(
         "--features", type=Path, default=None, metavar="FILE",
-        help=f"features of images, as bough data makes them (default: {commands.FEATURES}, if it is there)",
+        help=f"features of images, as bough data makes them (default: {FEATURES}, if it is there)",
     )  # fmt: skip
+    classes.add_argument("--reduce", choices=REDUCTIONS, default="pca", help="to d = 10 (default: %(default)s)")
     classes.add_argument(
-        "--reduce", choices=("pca", "mean", "stride"), default="pca", help="to d = 10 (default: %(default)s)"
-    )
-    classes.add_argument(
-        "--scale", choices=("unit", "raw"), default="unit", help="mean norm 1, or as they are (default: %(default)s)"
+        "--scale", choices=SCALES, default="unit", help="mean norm 1, or as they are (default: %(default)s)"
     )
     classes.add_argument(
         "--tree", type=Path, metavar="FILE", help="a deeper tree as well: a text file with one path a class"
@@ -97,7 +98,7 @@ def _add_simulate(subparsers: Any) -> None:
         "--policies",
         default="HierTS,FlatTS,TS",
         metavar="NAMES",
-        help=f"some of {', '.join(commands.POLICIES)} (default: %(default)s)",
+        help=f"some of {', '.join(POLICIES)} (default: %(default)s)",
     )
     _add_run_options(command, rounds=500, runs=100)
     command.add_argument(
@@ -176,7 +177,7 @@ def _add_data(subparsers: Any) -> None:
     command.add_argument("dataset", choices=("cifar100",), help="which images")
     command.add_argument("--archive", type=Path, metavar="FILE", help="cifar-100-python.tar.gz, if it is there already")
     command.add_argument(
-        "--out", type=Path, default=commands.FEATURES, metavar="FILE", help="file of features (default: %(default)s)"
+        "--out", type=Path, default=FEATURES, metavar="FILE", help="file of features (default: %(default)s)"
     )
     command.add_argument(
         "--network", choices=("efficientnet-lite0", "pixels"), default="efficientnet-lite0",
