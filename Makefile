@@ -2,14 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+PAGES := README.md CONTRIBUTING.md CHANGELOG.md docs/*.md
 
-.PHONY: help reproduce test check bench docs reference pictures clean
+.PHONY: help reproduce test check format bench validate docs reference pictures clean
 
 help:
 	@echo "make reproduce run the paper's experiments into reproduction/"
 	@echo "make test      run the tests"
-	@echo "make check     ruff, mypy, import-linter and the docs build"
-	@echo "make bench     print the speed as ratios, beside what they are measured against"
+	@echo "make check     ruff, mypy, import-linter, mdformat and the docs build"
+	@echo "make format    lay out the code and the pages as make check wants them"
+	@echo "make bench     print the speed as ratios, and write the table and the chart of docs/performance.md"
+	@echo "make validate  print errors and calibration beside their targets, and write the table of docs/validation.md"
 	@echo "make docs      build the documentation into docs/_build/html"
 	@echo "make reference write docs/cli.md from the command's help"
 	@echo "make pictures  draw the pictures of the README and the docs again"
@@ -25,12 +28,22 @@ check: .venv/.check
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-logo | tail -n 1
+	@found=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$found"; exit 1; }
+	@$(BIN)/mdformat --check $(PAGES)
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "check: all clean"
 
 bench: .venv/.bench
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks --table docs/performance-table.md
+	@$(BIN)/python docs/pictures.py performance
+
+validate: .venv/.validate
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c validation/pytest.ini validation --table docs/validation-table.md
+	@test ! -f tests/file_fuzz.py || $(BIN)/python tests/file_fuzz.py 10000
+
+format: .venv/.check
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/mdformat $(PAGES)
 
 docs: .venv/.check
 	@$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

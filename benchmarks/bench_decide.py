@@ -59,7 +59,7 @@ def test_the_time_of_a_decision_follows_the_data(benchmark, table):
     a_node = [spent / touched for spent, touched in times.values()]
     for actions, (spent, touched) in times.items():
         table.note(f"decide, K = {actions:.0e}, 1,000 rounds, {touched} touched", f"{spent * 1e6:.1f} us")
-    table.spread("decide's time a touched node, K = 10^3 to 10^7: largest / smallest", max(a_node) / min(a_node), 3.0)
+    table.spread("decide's time per touched node, K = 10^3 to 10^7: largest / smallest", max(a_node) / min(a_node), 3.0)
     out = os.environ.get("BOUGH_BENCH_OUT")
     if out:
         Path(out).write_text(json.dumps({"times": times, "looked": looked}))

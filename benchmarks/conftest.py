@@ -1,7 +1,13 @@
-"""Prints the table of ratios at the end of a run."""
+"""Prints the table of ratios at the end of a run, and writes it where `--table` says if nothing failed."""
+
+from pathlib import Path
 
 import pytest
 from table import TABLE
+
+
+def pytest_addoption(parser):
+    parser.addoption("--table", type=Path, help="a Markdown file for the table")
 
 
 @pytest.fixture(scope="session")
@@ -10,6 +16,8 @@ def table():
     return TABLE
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
     if TABLE.lines:
         terminalreporter.write_line(f"\n{TABLE}")
+        if config.option.table and exitstatus == pytest.ExitCode.OK:
+            TABLE.write(config.option.table)

@@ -3,25 +3,38 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-COLUMNS = "| {:<62} | {:>10} | {:>10} | {:>8} | {:>14} | {:>3} |"
+from layout import aligned, compact
+
+HEAD = ("claim", "bough", "reference", "ratio", "target", "met")
+# What somebody who chooses a library asks first, and how each of these lines begins.
+FIRST = {
+    "a decision among 10^6 actions, 10,000 rounds played / drawing every node": "decide, 10^6 actions, 10,000 rounds",
+    "an update, 10^4 actions / bayesianbandits": "update, K = 10^4",
+    "a decision and an update in context, 10^4 actions, d = 10 / bayesianbandits": (
+        "decide + update, K = 10^4, d = 10: bayesianbandits"
+    ),
+    "a prior learned from 5 x 10^4 rows of 10^4 actions / gpboost": "fit, 10^4 actions",
+    "a summary of 2 x 10^7 rows, 10 features / DuckDB's bare group-by": "summary of 2 x 10^7 rows",
+}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the table: a ratio with its two times, or a plain amount."""
+    """One line of the table: a ratio with its two times, or a plain amount; met is None where nothing is promised."""
 
     claim: str
-    ours: str
-    reference: str
-    ratio: str
-    target: str
-    met: bool
+    ours: str = ""
+    reference: str = ""
+    ratio: str = ""
+    target: str = ""
+    met: bool | None = None
 
-    def __str__(self) -> str:
-        return COLUMNS.format(
-            self.claim, self.ours, self.reference, self.ratio, self.target, "yes" if self.met else "NO"
-        )
+    @property
+    def cells(self) -> tuple[str, ...]:
+        met = {True: "yes", False: "NO", None: ""}[self.met]
+        return self.claim, self.ours, self.reference, self.ratio, self.target, met
 
 
 class Table:
@@ -59,45 +72,72 @@ class Table:
 
         benchmark.pedantic(pair, rounds=rounds, warmup_rounds=2)
         mine, other = (min(spent) for spent in times)
+        benchmark.extra_info["ratio"] = mine / other if at_most is not None else other / mine
+        self.compared(claim, mine, other, at_most=at_most, at_least=at_least)
+
+    def compared(
+        self,
+        claim: str,
+        ours: float,
+        reference: float,
+        *,
+        at_most: float | None = None,
+        at_least: float | None = None,
+    ) -> None:
+        """Two times in seconds: ours over the reference with at_most, the reference over ours otherwise."""
         if at_most is not None:
-            value, target, met = mine / other, f"at most {at_most:g} x", mine <= at_most * other
+            value, target, met = ours / reference, f"at most {at_most:g} x", ours <= at_most * reference
         else:
-            value, target, met = other / mine, f"at least {at_least:g} x", other >= at_least * mine
-        benchmark.extra_info["ratio"] = value
-        self.lines.append(Line(claim, _milliseconds(mine), _milliseconds(other), f"{value:.2f} x", target, met))
+            value, target, met = reference / ours, "", None
+        if at_least is not None:
+            target, met = f"at least {at_least:g} x", reference >= at_least * ours
+        self.lines.append(Line(claim, _duration(ours), _duration(reference), _times(value), target, met))
 
     def amount(self, claim: str, measured: float, at_most: float, unit: str) -> None:
         """A plain time or size."""
-        met = measured <= at_most
-        shown = f"{measured:.2f} {unit}" if unit else f"{measured:.1e}"
-        self.lines.append(Line(claim, shown, "", "", f"at most {at_most:g} {unit}".rstrip(), met))
-
-    def comparison(self, claim: str, ours: float, reference: float) -> None:
-        """Two times in seconds without a target."""
-        self.lines.append(Line(claim, f"{ours:.1f} s", f"{reference:.0f} s", f"{reference / ours:.1f} x", "", True))
-
-    def compared(self, claim: str, ours: float, reference: float, at_least: float) -> None:
-        """Two times in seconds, and how many times faster ours has to be."""
-        met = reference >= at_least * ours
-        times = (_milliseconds(ours), _milliseconds(reference), f"{reference / ours:.0f} x")
-        self.lines.append(Line(claim, *times, f"at least {at_least:g} x", met))
+        self.lines.append(
+            Line(claim, f"{measured:.2f} {unit}", target=f"at most {at_most:g} {unit}", met=measured <= at_most)
+        )
 
     def spread(self, claim: str, measured: float, at_most: float) -> None:
         """A ratio by itself."""
-        self.lines.append(Line(claim, "", "", f"{measured:.2f} x", f"at most {at_most:g} x", measured <= at_most))
+        self.lines.append(Line(claim, ratio=_times(measured), target=f"at most {at_most:g} x", met=measured <= at_most))
 
     def note(self, claim: str, measured: str) -> None:
         """Something measured that has no target."""
-        self.lines.append(Line(claim, measured, "", "", "", True))
+        self.lines.append(Line(claim, measured))
 
     def __str__(self) -> str:
-        head = COLUMNS.format("claim", "bough", "reference", "ratio", "target", "met")
-        rule = "|".join("-" * len(cell) for cell in head.split("|"))
-        return "\n".join([head, rule, *map(str, self.lines)])
+        return aligned([HEAD, *(line.cells for line in self.lines)])
+
+    def write(self, path: Path) -> None:
+        """The five lines that come first in the docs, in plainer words, and then all of them."""
+        first = []
+        for words, beginning in FIRST.items():
+            first += [(words, *line.cells[1:]) for line in self.lines if line.claim.startswith(beginning)][:1]
+        parts = [
+            "<!-- Made by `make bench`. -->",
+            compact([HEAD, *first]),
+            "<!-- all -->",
+            compact([HEAD, *(line.cells for line in self.lines)]),
+        ]
+        path.write_text("\n\n".join(parts) + "\n")
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.3f} ms"
+def _duration(seconds: float) -> str:
+    """Three digits, in the unit that fits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{_three_digits(seconds / size)} {unit}"
+    return f"{_three_digits(seconds * 1e6)} us"
+
+
+def _times(ratio: float) -> str:
+    return f"{_three_digits(ratio)} x"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 TABLE = Table()

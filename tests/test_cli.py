@@ -37,6 +37,22 @@ def test_every_command_has_help_and_every_option_a_text(command):
     assert all(action.help for action in parser._actions)
 
 
+@pytest.mark.parametrize("command", ["reproduce", "simulate"])
+def test_help_lists_experiments_and_policies_without_loading_them(command):
+    code = f"""
+import sys
+from bough import cli
+try:
+    cli.main(["{command}", "--help"])
+except SystemExit:
+    print([name for name in ("numba", "matplotlib", "bough.policies", "bough.experiments.experiment")
+           if name in sys.modules])
+"""
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert ("height-constant" if command == "reproduce" else "BayesUCB") in shown
+    assert shown.splitlines()[-1] == "[]"
+
+
 def test_the_version_is_printed():
     assert run("--version").stdout.strip() == f"bough {bough.__version__}"
 
@@ -227,8 +243,11 @@ def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
     assert "what was finished is kept" in capsys.readouterr().err
 
 
-def test_a_missing_extra_is_named(monkeypatch, capsys):
+def test_a_missing_extra_is_named_before_anything_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "markdown_it", None)
-    monkeypatch.delitem(sys.modules, "bough.experiments.report", raising=False)
-    assert cli.main(["reproduce", "branching", *TINY, "--out", "/nonexistent-is-not-reached"]) == 2
+    for name in ("report", "reproduction"):
+        monkeypatch.delitem(sys.modules, f"bough.experiments.{name}", raising=False)
+        monkeypatch.delattr(f"bough.experiments.{name}", raising=False)
+    assert cli.main(["reproduce", "branching", *TINY, "--out", str(tmp_path / "r")]) == 2
     assert "pip install 'bough[reproduce]'" in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()

@@ -2,18 +2,25 @@
 
 import csv
 import json
+import sys
 
 import numpy as np
 import pytest
 
-from bough.experiments import claims, clicks, runner
+from bough import cli
+from bough.experiments import branching, clicks, heights, registry, runner, synthetic
+from bough.experiments.claims import by_gaps, judge
+from bough.experiments.experiment import CellResult, Experiment, Outcome, Settings
 from bough.experiments.figures import draw
+from bough.experiments.options import MissingDataError
 from bough.experiments.report import markdown, write_report
-from bough.experiments.runner import CellResult, Outcome, Settings, run_experiment
-from bough.experiments.sweeps import EXPERIMENTS, POLICIES, Experiment, SyntheticCell
+from bough.experiments.runner import run_experiment
+from bough.experiments.synthetic import SyntheticCell
 from bough.plotting import save_figure
+from bough.policy_table import POLICIES
 
 TINY = Settings(rounds=12, runs=6, seed=1)
+SYNTHETIC = {name: registry.make(name) for name in ("branching", "height-constant", "height-increasing", "policies")}
 RUNS = 400
 
 
@@ -31,14 +38,14 @@ def made_up(cell, finals: dict[str, float], spread: float = 5.0, seed: int = 0) 
     return result(cell, final, mean, error)
 
 
-def branching(hier, flat=100.0, ts=110.0):
+def widths(hier, flat=100.0, ts=110.0):
     return [
         made_up(SyntheticCell("increasing", b, 2), {"HierTS": hier(b), "FlatTS": flat, "TS": ts}, seed=b)
         for b in range(2, 11)
     ]
 
 
-def heights(problem, ratio):
+def depths(problem, ratio):
     return [
         made_up(SyntheticCell(problem, 2, h), {"HierTS": 100.0 / ratio(h), "FlatTS": 100.0, "TS": 100.0}, seed=h)
         for h in range(1, 8)
@@ -46,38 +53,38 @@ def heights(problem, ratio):
 
 
 def test_hierts_below_both_is_judged_by_the_data():
-    assert claims.below_both(branching(lambda b: 50.0)).verdict == "held"
-    assert claims.below_both(branching(lambda b: 50.0 if b > 4 else 99.9)).verdict == "held partly"
-    assert claims.below_both(branching(lambda b: 130.0)).verdict == "did not hold"
-    partly = claims.below_both(branching(lambda b: 50.0 if b > 3 else 99.7))
+    assert branching.below_both(widths(lambda b: 50.0)).verdict == "held"
+    assert branching.below_both(widths(lambda b: 50.0 if b > 4 else 99.9)).verdict == "held partly"
+    assert branching.below_both(widths(lambda b: 130.0)).verdict == "did not hold"
+    partly = branching.below_both(widths(lambda b: 50.0 if b > 3 else 99.7))
     assert "within noise of FlatTS at b = 2 (" in partly.measured
-    lost = claims.below_both(branching(lambda b: 50.0 if b < 7 else 220.0))
+    lost = branching.below_both(widths(lambda b: 50.0 if b < 7 else 220.0))
     assert lost.verdict == "did not hold"
     assert "apart above TS at b = 7 (" in lost.measured
 
 
 def test_the_gain_over_flat_is_judged_by_the_data():
-    assert claims.apart_from_flat(branching(lambda b: 100.0 - 5 * b)).verdict == "held"
-    assert claims.apart_from_flat(branching(lambda b: 50.0 + 4 * b)).verdict == "did not hold"
+    assert branching.apart_from_flat(widths(lambda b: 100.0 - 5 * b)).verdict == "held"
+    assert branching.apart_from_flat(widths(lambda b: 50.0 + 4 * b)).verdict == "did not hold"
 
 
 def test_growth_with_height_is_judged_by_the_data():
     linear, root, none = (lambda h: float(h)), (lambda h: h**0.4), (lambda h: 1.0)
-    assert claims.grows_linearly(heights("constant", linear)).verdict == "held"
-    assert claims.grows_linearly(heights("constant", root)).verdict == "held partly"
-    assert claims.grows_linearly(heights("constant", lambda h: 1.0 if h < 4 else 4.0)).verdict == "held partly"
-    assert claims.grows_linearly(heights("constant", lambda h: 2.0 ** (h / 2))).verdict == "held partly"
-    assert claims.grows_exponentially(heights("increasing", linear)).verdict == "held partly"
-    assert claims.grows_linearly(heights("constant", lambda h: 2.0 - 0.1 * h)).verdict == "did not hold"
-    assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 2))).verdict == "held"
-    assert claims.grows_exponentially(heights("increasing", lambda h: 2.0 ** (h / 6))).verdict == "held partly"
-    assert claims.grows_exponentially(heights("increasing", lambda h: none(h) * 0.98**h)).verdict == "did not hold"
+    assert heights.grows_linearly(depths("constant", linear)).verdict == "held"
+    assert heights.grows_linearly(depths("constant", root)).verdict == "held partly"
+    assert heights.grows_linearly(depths("constant", lambda h: 1.0 if h < 4 else 4.0)).verdict == "held partly"
+    assert heights.grows_linearly(depths("constant", lambda h: 2.0 ** (h / 2))).verdict == "held partly"
+    assert heights.grows_exponentially(depths("increasing", linear)).verdict == "held partly"
+    assert heights.grows_linearly(depths("constant", lambda h: 2.0 - 0.1 * h)).verdict == "did not hold"
+    assert heights.grows_exponentially(depths("increasing", lambda h: 2.0 ** (h / 2))).verdict == "held"
+    assert heights.grows_exponentially(depths("increasing", lambda h: 2.0 ** (h / 6))).verdict == "held partly"
+    assert heights.grows_exponentially(depths("increasing", lambda h: none(h) * 0.98**h)).verdict == "did not hold"
 
 
 def test_clicks_are_judged_by_the_data():
     def judged(hier):
         finals = {"HierTS": hier, "BetaTS": 100.0, "TS": 120.0, "FlatTS": 110.0, "BayesUCB": 60.0}
-        return claims.judge({"clicks": [made_up(clicks.ClicksCell(), finals)]})[0]
+        return clicks.claims([made_up(clicks.ClicksCell(), finals)])[0]
 
     assert judged(50.0).verdict == "held"
     assert judged(105.0).verdict == "did not hold"
@@ -85,7 +92,7 @@ def test_clicks_are_judged_by_the_data():
 
 
 def test_the_experiment_with_clicks_runs_and_reports(tmp_path):
-    experiment = clicks.experiment()
+    experiment = registry.make("clicks")
     assert experiment.usual(experiment.cells[0]) == (20_000, 50)
     results = run_experiment(experiment, TINY, tmp_path)
     assert set(results[0].mean) == {"HierTS", "FlatTS", "TS", "BetaTS", "BayesUCB"}
@@ -101,25 +108,25 @@ def test_too_little_data_decides_nothing():
         made_up(SyntheticCell("constant", 2, h), {"HierTS": 0.0, "FlatTS": 1.0, "TS": 1.0}, spread=0.0)
         for h in (1, 2, 3)
     ]
-    assert claims.grows_linearly(nothing).verdict == "undecided"
+    assert heights.grows_linearly(nothing).verdict == "undecided"
     wild = [
         made_up(SyntheticCell("constant", 2, h), {"HierTS": 100.0, "FlatTS": 100.0, "TS": 100.0 * h}, 4e3)
         for h in range(1, 8)
     ]
-    assert claims.grows_linearly(wild).verdict == "undecided"
+    assert heights.grows_linearly(wild).verdict == "undecided"
 
 
 def test_close_baselines_are_judged_by_the_data():
-    assert claims.baselines_are_close(branching(lambda b: 50.0)).verdict == "held"
-    assert claims.baselines_are_close(branching(lambda b: 50.0, flat=50.0)).verdict == "did not hold"
+    assert synthetic.baselines_are_close(widths(lambda b: 50.0)).verdict == "held"
+    assert synthetic.baselines_are_close(widths(lambda b: 50.0, flat=50.0)).verdict == "did not hold"
 
 
 def test_the_bounds_are_judged_by_the_data():
-    assert claims.below_the_bound(branching(lambda b: 50.0)).verdict == "held"
-    assert claims.below_the_bound(branching(lambda b: 1e6)).verdict == "did not hold"
+    assert synthetic.below_the_bound(widths(lambda b: 50.0)).verdict == "held"
+    assert synthetic.below_the_bound(widths(lambda b: 1e6)).verdict == "did not hold"
     large = [made_up(SyntheticCell("increasing", 2, 7), {"HierTS": 50.0, "FlatTS": 50.0, "TS": 50.0})]
-    assert claims.bound_says_something(large).verdict == "did not hold"
-    assert "vacuous in 1 of 1" in claims.bound_says_something(large).measured
+    assert synthetic.bound_says_something(large).verdict == "did not hold"
+    assert "vacuous in 1 of 1" in synthetic.bound_says_something(large).measured
 
 
 def test_the_standard_error_of_a_ratio_accounts_for_pairing():
@@ -136,13 +143,13 @@ def test_the_standard_error_of_a_ratio_accounts_for_pairing():
 
 
 def test_the_experiments_are_those_of_the_paper():
-    assert [cell.branching for cell in EXPERIMENTS["branching"].cells] == list(range(2, 11))
+    assert [cell.branching for cell in SYNTHETIC["branching"].cells] == list(range(2, 11))
     for name in ("height-constant", "height-increasing"):
-        assert [cell.height for cell in EXPERIMENTS[name].cells] == list(range(1, 8))
-    assert {cell.name for cell in EXPERIMENTS["policies"].cells} == {"increasing/b10-h2", "increasing/b4-h3"}
-    for experiment in EXPERIMENTS.values():
+        assert [cell.height for cell in SYNTHETIC[name].cells] == list(range(1, 8))
+    assert {cell.name for cell in SYNTHETIC["policies"].cells} == {"increasing/b10-h2", "increasing/b4-h3"}
+    for experiment in SYNTHETIC.values():
         assert {experiment.usual(cell) for cell in experiment.cells} == {(500, 100)}
-    for experiment in EXPERIMENTS.values():
+    for experiment in SYNTHETIC.values():
         assert set(experiment.policies) <= set(POLICIES)
 
 
@@ -202,7 +209,7 @@ def test_a_damaged_result_is_named_and_left_alone(tmp_path, small):
 
 def test_tables_settings_figures_and_report_are_written(tmp_path):
     results, outcomes = {}, {}
-    for name, experiment in EXPERIMENTS.items():
+    for name, experiment in SYNTHETIC.items():
         results[name] = run_experiment(experiment, Settings(rounds=5, runs=3), tmp_path)
         outcomes[name] = Outcome(experiment, Settings(5, 3), results[name])
         runner.write_csv(experiment, results[name], tmp_path / f"{name}.csv")
@@ -218,17 +225,103 @@ def test_tables_settings_figures_and_report_are_written(tmp_path):
         assert {"bough", "numpy", "numba", "python"} <= settings["versions"].keys()
     write_report(outcomes, {"classes": "no features here"}, tmp_path)
     text = (tmp_path / "report.md").read_text()
-    assert text.count("![") == len(EXPERIMENTS)
+    assert text.count("![") == len(SYNTHETIC)
     assert "no features here" in text
     assert "`bough reproduce catalogue`" in text
     page = (tmp_path / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == len(EXPERIMENTS)
-    assert page.count("<table>") == 1 + 2 * len(EXPERIMENTS)
-    for claim in claims.judge(results):
+    assert page.count("data:image/png;base64,") == len(SYNTHETIC)
+    assert page.count("<table>") == 1 + 2 * len(SYNTHETIC)
+    for claim in judge(outcomes.values()):
         assert claim.verdict in {"held", "held partly", "did not hold", "undecided"}
         assert claim.measured in text
 
 
 def test_a_report_of_some_experiments_says_which_were_not_run():
-    outcome = Outcome(EXPERIMENTS["branching"], Settings(), branching(lambda b: 50.0))
+    outcome = Outcome(SYNTHETIC["branching"], Settings(), widths(lambda b: 50.0))
     assert "`bough reproduce height-constant`" in markdown({"branching": outcome}, {})
+
+
+# -- the registry ------------------------------------------------------------------------------------
+
+
+def test_every_experiment_of_the_registry_is_made_under_its_name_or_says_how_to_get_its_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where there are no features
+    absent = {}
+    for name in registry.EXPERIMENTS:
+        try:
+            assert registry.make(name).name == name
+        except MissingDataError as error:
+            absent[name] = str(error)
+    assert absent.pop("classes").endswith("make them with bough data cifar100")
+    assert absent.keys() <= {"catalogue"}
+    with pytest.raises(ValueError, match="unknown experiment 'branchin'; there are branching, height-constant"):
+        registry.make("branchin")
+
+
+def test_claims_of_pooled_cells_stand_once_behind_the_last_experiment_that_has_a_part_in_them():
+    sweeps = {"branching": widths(lambda b: 50.0), "height-increasing": depths("increasing", lambda h: float(h))}
+    click = made_up(clicks.ClicksCell(), dict.fromkeys(("HierTS", "BetaTS", "TS", "FlatTS", "BayesUCB"), 100.0))
+    outcomes = [Outcome(SYNTHETIC[name], TINY, results) for name, results in sweeps.items()]
+    judged = judge([*outcomes, Outcome(registry.make("clicks"), TINY, [click])])
+    assert [claim.claim.split(":")[0] for claim in judged] == [
+        "HierTS has lower regret than both baselines for every b",
+        "The gain over FlatTS grows with the branching factor",
+        "Problem 2",
+        "TS and FlatTS are close to each other",
+        "HierTS's regret is below the bound of Theorem 1",
+        "The bound is below the regret of uniform play",
+        "Clicks",
+        "Clicks",
+    ]
+    assert "of 15 cells" in judged[3].measured  # 9 widths and 7 depths, of which b = 2, h = 2 is in both
+
+
+def made_up_experiment(_) -> Experiment:
+    return Experiment(
+        "greed",
+        "Greed on a bush",
+        "nowhere in the paper",
+        (SyntheticCell("constant", 3, 1),),
+        ("TS", "Greedy"),
+        rounds=10,
+        runs=4,
+        claims=lambda results: [by_gaps([(results[0], "Greedy", "TS")], "Greed does not pay", "nowhere")],
+    )
+
+
+def unavailable_experiment(_) -> Experiment:
+    raise MissingDataError("its data are on the moon; fetch them with a rocket")
+
+
+def test_one_line_in_the_registry_runs_draws_judges_and_reports_an_experiment(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "greed", sys.modules[__name__])
+    monkeypatch.setitem(registry.EXPERIMENTS, "greed", "greed:made_up_experiment")
+    assert cli.main(["reproduce", "greed", "--out", str(tmp_path)]) == 0
+    assert "Greed does not pay (Greedy - TS = " in capsys.readouterr().out
+    assert (tmp_path / "greed.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "greed.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 2 * 10
+    report = (tmp_path / "report.md").read_text()
+    assert "| Greed does not pay | nowhere | Greedy - TS = " in report
+    section = report[report.index("## greed: Greed on a bush") :]
+    assert "Nowhere in the paper. 4 runs of 10 rounds a cell; seed 0." in section
+    assert "| cell | actions | TS | Greedy |\n" in section  # without HierTS there is nothing to divide by
+    assert "| constant/b3-h1 | 3 |" in section
+
+
+def test_an_experiment_without_data_stands_in_the_report_unless_it_was_asked_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "greed", sys.modules[__name__])
+    moon = {"greed": "greed:made_up_experiment", "moon": "greed:unavailable_experiment"}
+    monkeypatch.setattr(registry, "EXPERIMENTS", moon)
+    assert cli.main(["reproduce", "--out", str(tmp_path)]) == 0
+    assert "not run       moon: its data are on the moon; fetch them with a rocket" in capsys.readouterr().out
+    assert "## moon\n\nits data are on the moon" in (tmp_path / "report.md").read_text()
+    assert cli.main(["reproduce", "moon", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "bough: moon: its data are on the moon; fetch them with a rocket\n"
+
+
+def test_a_misnamed_experiment_is_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "greed", sys.modules[__name__])
+    monkeypatch.setitem(registry.EXPERIMENTS, "avarice", "greed:made_up_experiment")
+    with pytest.raises(ValueError, match="made an experiment called 'greed'; 'avarice' is right"):
+        registry.make("avarice")

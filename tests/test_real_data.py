@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 
 import bough
-from bough import cli, commands, seeds
-from bough.experiments import catalogue, classes
-from bough.experiments.claims import catalogue_claims, classes_claims
-from bough.experiments.runner import CellResult, Settings, run_experiment
+from bough import cli, seeds
+from bough.experiments import catalogue, classes, registry
+from bough.experiments.experiment import CellResult, Settings
+from bough.experiments.options import REDUCTIONS, SCALES, Options
+from bough.experiments.runner import run_experiment
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "cifar100_effnetlite0_logits.npz"
 N_SUPER, N_EACH = 6, 3
@@ -40,7 +42,7 @@ def features(tmp_path):
 
 
 def test_a_world_of_classes_is_made_of_test_images_and_its_prior_of_training_images(features):
-    cell = classes.experiment(features).cells[0]
+    cell = classes.experiment(Options(features)).cells[0]
     problem = cell.problem()
     world = problem.world(50, np.random.default_rng(1))
     images = problem.images
@@ -63,7 +65,9 @@ def test_a_world_of_classes_is_made_of_test_images_and_its_prior_of_training_ima
 
 
 def test_super_classes_differ_from_run_to_run_and_all_classes_do_not(features):
-    five, everything = (next(c for c in classes.experiment(features).cells if c.which == w) for w in ("five", "all"))
+    five, everything = (
+        next(c for c in classes.experiment(Options(features)).cells if c.which == w) for w in ("five", "all")
+    )
     rng = np.random.default_rng(0)
     problem = five.problem()
     assert len({tuple(problem.world(2, rng).model.tree.actions) for _ in range(10)}) > 1
@@ -72,7 +76,7 @@ def test_super_classes_differ_from_run_to_run_and_all_classes_do_not(features):
     assert problem.world(2, rng).model.tree.n_actions == N_SUPER * N_EACH
 
 
-@pytest.mark.parametrize("reduce", classes.REDUCTIONS)
+@pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_features_are_brought_to_ten(features, reduce):
     images = classes.read_features(features)
     raw, unit = (classes.reduced(images, reduce, scale) for scale in ("raw", "unit"))
@@ -92,13 +96,13 @@ def test_features_are_brought_to_ten(features, reduce):
 def test_a_deeper_tree_over_the_classes(features, tmp_path):
     lines = [f"half{i // 9}/super{i // 3}/class{i}" for i in range(N_SUPER * N_EACH)]
     (tmp_path / "tree.txt").write_text("\n".join(lines))
-    cell = classes.experiment(features, tree=tmp_path / "tree.txt").cells[-1]
+    cell = classes.experiment(Options(features, tree=tmp_path / "tree.txt")).cells[-1]
     world = cell.problem().world(5, np.random.default_rng(0))
     assert world.model.tree.height == 3
     assert world.model.tree.path("half1/super3/class9")[1] == "half1"
     (tmp_path / "tree.txt").write_text("\n".join([*lines[:-1], "half0/class99"]))
     with pytest.raises(ValueError, match="does not have each of the 18 classes just once, such as 'class17'"):
-        classes.experiment(features, tree=tmp_path / "tree.txt")
+        classes.experiment(Options(features, tree=tmp_path / "tree.txt"))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +124,7 @@ def test_a_file_that_cannot_be_used_says_why(features, tmp_path, change, message
         arrays = {name: file[name] for name in file.files} | change
     np.savez(tmp_path / "bad.npz", **{name: array for name, array in arrays.items() if array is not None})
     with pytest.raises(ValueError, match=message):
-        classes.experiment(tmp_path / "bad.npz")
+        classes.experiment(Options(tmp_path / "bad.npz"))
 
 
 def test_the_command_runs_classes_and_says_how_to_get_what_is_not_there(features, tmp_path, monkeypatch, capsys):
@@ -135,10 +139,11 @@ def test_the_command_runs_classes_and_says_how_to_get_what_is_not_there(features
     written = {path.name for path in (tmp_path / "reproduction").iterdir()}
     assert {"classes.csv", "classes.json", "classes.png", "classes.svg", "report.html", "report.md"} <= written
     report = (tmp_path / "reproduction" / "report.md").read_text()
-    for reduce in classes.REDUCTIONS:
-        for scale in classes.SCALES:
+    for reduce in REDUCTIONS:
+        for scale in SCALES:
             assert f"| {reduce}, {scale} scale |" in report
-    monkeypatch.setattr(commands, "EXPERIMENTS", ("branching", "classes"))
+    some = {name: registry.EXPERIMENTS[name] for name in ("branching", "classes")}
+    monkeypatch.setattr(registry, "EXPERIMENTS", some)
     assert cli.main(["reproduce", *tiny, "--out", "rest"]) == 0  # the rest runs without
     assert "not run       classes: the features of the images are not here" in capsys.readouterr().out
     assert "make them with bough data cifar100" in (tmp_path / "rest" / "report.md").read_text()
@@ -147,9 +152,9 @@ def test_the_command_runs_classes_and_says_how_to_get_what_is_not_there(features
 @pytest.mark.skipif(not SHARED.exists(), reason="the features of real images are not here")
 def test_on_real_images_hierts_is_below_flatts_below_ts():
     """40 of the 100 runs that the command has; the gaps are more than 5 standard errors there."""
-    experiment = classes.experiment(SHARED)
+    experiment = classes.experiment(Options(SHARED))
     for cell in experiment.cells[:2]:
-        run = bough.simulate(cell.problem(), experiment.makers(cell), 1_000, 40, seed=0, jobs=1)
+        run = bough.simulate(cell.problem(), experiment.policies_in(cell), 1_000, 40, seed=0, jobs=1)
         final = {name: curves[:, -1] for name, curves in run.regret.items()}
         for worse, better in (("FlatTS", "HierTS"), ("TS", "FlatTS"), ("TS", "HierTS")):
             gap = final[worse] - final[better]
@@ -210,10 +215,10 @@ def test_contexts_are_households_and_residuals_have_no_mean():
 
 @needs_transactions
 def test_every_setting_runs_and_is_reported(tmp_path, monkeypatch, capsys):
-    small = catalogue.experiment()
+    whole = registry.make("catalogue")
     settings = ("learned", "online", "contextual")
     cells = tuple(catalogue.CatalogueCell(setting, 200) for setting in settings)
-    monkeypatch.setattr(catalogue, "experiment", lambda: type(small)(small.name, small.title, small.where, cells))
+    monkeypatch.setattr(catalogue, "experiment", lambda _: replace(whole, cells=cells, details=None))
     out = ["--runs", "2", "--rounds", "60", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.main(["reproduce", "catalogue", *out]) == 0
     assert "prior learned as it goes: HierTS below both" in capsys.readouterr().out
@@ -233,15 +238,15 @@ def cell_result(cell, finals):
 
 def test_claims_about_real_data_are_judged_by_the_data():
     cell = catalogue.CatalogueCell("learned", 20)
-    won = catalogue_claims([cell_result(cell, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 10.0, "BayesUCB": 4.0})])
+    won = catalogue.claims([cell_result(cell, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 10.0, "BayesUCB": 4.0})])
     assert [claim.verdict for claim in won] == ["held", "did not hold"]
-    lost = catalogue_claims([cell_result(cell, {"HierTS": 9.5, "FlatTS": 5.0, "TS": 12.0})])
+    lost = catalogue.claims([cell_result(cell, {"HierTS": 9.5, "FlatTS": 5.0, "TS": 12.0})])
     assert [claim.verdict for claim in lost] == ["did not hold"]
     assert "FlatTS - HierTS = -4." in lost[0].measured
     image = classes.ClassCell(Path("x"), 0, "pca", "unit")
-    order = classes_claims([cell_result(image, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 10.0})])
+    order = classes.claims([cell_result(image, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 10.0})])
     assert [claim.verdict for claim in order] == ["held", "held"]
-    close = classes_claims([cell_result(image, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 9.1})])
+    close = classes.claims([cell_result(image, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 9.1})])
     assert close[0].verdict == "held partly"
 
 
@@ -417,7 +422,7 @@ def test_what_is_no_problem_says_so():
 
 
 def test_finished_cells_of_real_data_are_kept(features, tmp_path):
-    experiment = classes.experiment(features)
+    experiment = classes.experiment(Options(features))
     kept = []
     for _ in range(2):
         run_experiment(experiment, Settings(5, 2), tmp_path, 1, started=lambda cell, had: kept.append(had))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any
 
 import bough
 from bough import commands
+from bough.experiments import registry
+from bough.experiments.options import FEATURES, REDUCTIONS, SCALES
+from bough.policy_table import POLICIES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +66,7 @@ def _add_reproduce(subparsers: Any) -> None:
         "experiments",
         nargs="*",
         metavar="EXPERIMENT",
-        help=f"which ones (default: all): {', '.join(commands.EXPERIMENTS)}",
+        help=f"which ones (default: all): {', '.join(registry.EXPERIMENTS)}",
     )
     _add_run_options(command, rounds=None, runs=None)
     command.add_argument(
@@ -71,13 +75,11 @@ def _add_reproduce(subparsers: Any) -> None:
     classes = command.add_argument_group("classes")
     classes.add_argument(
         "--features", type=Path, default=None, metavar="FILE",
-        help=f"features of images, as bough data makes them (default: {commands.FEATURES}, if it is there)",
+        help=f"features of images, as bough data makes them (default: {FEATURES}, if it is there)",
     )  # fmt: skip
+    classes.add_argument("--reduce", choices=REDUCTIONS, default="pca", help="to d = 10 (default: %(default)s)")
     classes.add_argument(
-        "--reduce", choices=("pca", "mean", "stride"), default="pca", help="to d = 10 (default: %(default)s)"
-    )
-    classes.add_argument(
-        "--scale", choices=("unit", "raw"), default="unit", help="mean norm 1, or as they are (default: %(default)s)"
+        "--scale", choices=SCALES, default="unit", help="mean norm 1, or as they are (default: %(default)s)"
     )
     classes.add_argument(
         "--tree", type=Path, metavar="FILE", help="a deeper tree as well: a text file with one path a class"
@@ -96,7 +98,7 @@ def _add_simulate(subparsers: Any) -> None:
         "--policies",
         default="HierTS,FlatTS,TS",
         metavar="NAMES",
-        help=f"some of {', '.join(commands.POLICIES)} (default: %(default)s)",
+        help=f"some of {', '.join(POLICIES)} (default: %(default)s)",
     )
     _add_run_options(command, rounds=500, runs=100)
     command.add_argument(
@@ -175,7 +177,7 @@ def _add_data(subparsers: Any) -> None:
     command.add_argument("dataset", choices=("cifar100",), help="which images")
     command.add_argument("--archive", type=Path, metavar="FILE", help="cifar-100-python.tar.gz, if it is there already")
     command.add_argument(
-        "--out", type=Path, default=commands.FEATURES, metavar="FILE", help="file of features (default: %(default)s)"
+        "--out", type=Path, default=FEATURES, metavar="FILE", help="file of features (default: %(default)s)"
     )
     command.add_argument(
         "--network", choices=("efficientnet-lite0", "pixels"), default="efficientnet-lite0",
@@ -249,13 +251,18 @@ def reference() -> str:
     """What every command takes, as the page of the docs that a test compares with."""
     parser = make_parser()
     subparsers = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    parts = ["# The command", "Made by `make reference`; a test keeps it true.", parser.description or ""]
+    parts = ["# The command", "Made by `make reference`; a test keeps it true.", _wrapped(parser.description)]
     for name, command in subparsers.choices.items():
         # argparse's own layout differs between versions of Python
         rows = [(_option(action), command._get_formatter()._expand_help(action)) for action in command._actions]
         table = "\n".join(f"| `{option}` | {text} |" for option, text in rows)
-        parts += [f"## bough {name}", command.description or "", f"| option | meaning |\n| --- | --- |\n{table}"]
+        parts += [f"## bough {name}", _wrapped(command.description), f"| option | meaning |\n| -- | -- |\n{table}"]
     return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(text: str | None) -> str:
+    """Prose as mdformat leaves it, at the width of the pages of the docs."""
+    return textwrap.fill(text or "", 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _option(action: argparse.Action) -> str:

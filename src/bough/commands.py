@@ -11,91 +11,32 @@ from pathlib import Path
 from typing import Any, Literal
 
 import bough
-from bough import inputs
+from bough import inputs, policy_table
+from bough.experiments import registry
+from bough.experiments.options import Options
 
-POLICIES = ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy", "BetaTS")
-EXPERIMENTS = ("branching", "height-constant", "height-increasing", "policies", "clicks", "classes", "catalogue")
 REWARDS = {"gaussian": "GaussianModel", "bernoulli": "BernoulliModel", "poisson": "PoissonModel"}
-FEATURES = Path("cifar100.npz")  # where `bough data cifar100` writes and `bough reproduce classes` looks
 
 
 def reproduce(given: argparse.Namespace) -> None:
     """Run experiments, and write what came of them."""
-    unknown = [name for name in given.experiments if name not in EXPERIMENTS]
-    if unknown:
-        raise ValueError(f"unknown experiment {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}")
+    for name in given.experiments:
+        registry.check_name(name)
     _check_counts(given)
+    from bough.experiments import reproduction
+    from bough.experiments.experiment import Settings
+
     _make_folder(given.out / "cells")
-    runner, figures, report, plotting = (
-        import_module(f"bough.{name}")
-        for name in ("experiments.runner", "experiments.figures", "experiments.report", "plotting")
-    )
-    plotting.matplotlib.use("Agg")
-    experiments, absent = _available(given)
-    wanted = [name for name in given.experiments or EXPERIMENTS if name in experiments]
-    settings = runner.Settings(given.rounds, given.runs, given.seed)
-    total = sum(settings.at(experiments[name], cell).runs for name in wanted for cell in experiments[name].cells)
-    outcomes = {}
-    with _progress("reproduce", total) as advance:
-        for name in wanted:
-            experiment = experiments[name]
-
-            def started(cell: Any, kept: bool, experiment: Any = experiment) -> None:
-                if kept:
-                    advance(settings.at(experiment, cell).runs)
-
-            results = runner.run_experiment(experiment, settings, given.out, given.jobs, started, advance)
-            outcomes[name] = runner.Outcome(experiment, settings, results)
-            runner.write_csv(experiment, results, given.out / f"{name}.csv")
-            runner.write_settings(experiment, settings, given.out / f"{name}.json")
-    for name, experiment in experiments.items():  # what an earlier command has left belongs in the report as well
-        if name not in outcomes:
-            try:
-                kept = runner.kept_results(experiment, settings, given.out)
-            except ValueError:  # damaged, and nobody asked for it
-                kept = None
-            if kept:
-                outcomes[name] = runner.Outcome(experiment, settings, kept)
-    for name, outcome in outcomes.items():
-        plotting.save_figure(figures.draw(outcome.experiment, outcome.results), given.out / name)
-    report.write_report(outcomes, absent, given.out)
-    judged = {name: outcome.results for name, outcome in outcomes.items()}
-    for claim in import_module("bough.experiments.claims").judge(judged):
+    plan = reproduction.make_plan(given.experiments, Options(given.features, given.reduce, given.scale, given.tree))
+    settings = Settings(given.rounds, given.runs, given.seed)
+    with _progress("reproduce", reproduction.count_runs(plan.wanted, settings)) as advance:
+        outcomes = reproduction.run_plan(plan, settings, given.out, given.jobs, advance)
+    outcomes += reproduction.earlier_outcomes(plan, settings, given.out)
+    for claim in reproduction.write_all(outcomes, plan.missing, given.out):
         print(f"{claim.verdict:<13} {claim.claim} ({claim.measured})")
-    for name, how in absent.items():
+    for name, how in plan.missing.items():
         print(f"{'not run':<13} {name}: {how}")
     print(f"\nreport: {given.out / 'report.html'}")
-
-
-def _available(given: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
-    """The experiments that can be run here, and how to get the data of the others; an error if one was asked for."""
-    found: dict[str, Any] = dict(import_module("bough.experiments.sweeps").EXPERIMENTS)
-    absent = {}
-    clicks, classes, catalogue = (
-        import_module(f"bough.experiments.{name}") for name in ("clicks", "classes", "catalogue")
-    )
-    found["clicks"] = clicks.experiment()
-    features = given.features or FEATURES
-    asked = "classes" in given.experiments or (not given.experiments and given.features is not None)
-    if features.exists() or (asked and given.features is not None):
-        try:
-            found["classes"] = classes.experiment(features, given.reduce, given.scale, given.tree)
-        except (ValueError, OSError) as error:
-            if asked:
-                raise
-            absent["classes"] = one_line(error)
-    else:
-        absent["classes"] = "the features of the images are not here; make them with bough data cifar100"
-    if given.tree is not None and "classes" not in found:
-        raise ValueError(f"--tree goes with classes: {absent['classes']}")
-    try:
-        found["catalogue"] = catalogue.experiment()
-    except ValueError as error:
-        absent["catalogue"] = str(error)
-    missing = next((name for name in given.experiments if name in absent), None)
-    if missing is not None:
-        raise ValueError(f"{missing}: {absent[missing]}")
-    return found, absent
 
 
 def _make_folder(path: Path) -> None:
@@ -116,14 +57,12 @@ def _check_target(path: Path | None, option: str) -> None:
 def simulate(given: argparse.Namespace) -> None:
     """Simulate policies, and print their regret."""
     names = [name.strip() for name in given.policies.split(",") if name.strip()]
-    unknown = [name for name in names if name not in POLICIES]
-    if unknown or not names:
-        raise ValueError(f"unknown policy {(unknown or [''])[0]!r}; there are {', '.join(POLICIES)}")
+    chosen = [policy_table.named(name) for name in names or [""]]
     _check_counts(given)
     _check_target(given.csv, "--csv")
     _check_target(given.plot, "--plot")
     model = _model(given)
-    policies = {name: getattr(bough, name) for name in names}
+    policies = {built_in.name: built_in.policy for built_in in chosen}
     with _progress("simulate", given.runs) as advance:
         run = bough.simulate(model, policies, given.rounds, given.runs, given.seed, given.jobs, progress=advance)
     print(run.summary())
@@ -207,17 +146,18 @@ def fit(given: argparse.Namespace) -> None:
 
 def data(given: argparse.Namespace) -> None:
     """Make a file of features."""
-    cifar100 = import_module("bough.datasets.cifar100")
+    from bough.experiments.cifar100 import features, reader
+
     _check_target(given.out, "--out")
-    cifar100.check_network(given.network)
+    features.check_network(given.network)
     archive = given.archive
     if archive is None:
         archive = given.out.with_name("cifar-100-python.tar.gz")
-        with _progress("download", cifar100.ARCHIVE_BYTES) as advance:
-            cifar100.download(archive, progress=advance)
-    images = cifar100.read_archive(archive)
+        with _progress("download", reader.ARCHIVE_BYTES) as advance:
+            reader.download(archive, progress=advance)
+    images = reader.read_archive(archive)
     with _progress("features", len(images.images)) as advance:
-        cifar100.make_features(images, given.out, given.network, advance)
+        features.make_features(images, given.out, given.network, advance)
     print(f"features: {given.out} ({len(images.images):,} images)")
 
 

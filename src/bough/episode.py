@@ -17,11 +17,11 @@ from bough.inference import scalar_kernels, vector_kernels
 from bough.inference.scalar_sites import FAMILIES
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
-from bough.policies import SMALL, TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
+from bough.policies import SMALL, BayesUCB
+from bough.policy_table import Rewards, find_built_in
 from bough.tree import Tree
 from bough.worlds import World
 
-_BUILT_IN = (HierTS, FlatTS, TS, BayesUCB, Greedy, BetaTS)
 _NO_VALUES = np.empty(0)
 _NO_PLACES = np.empty(0, dtype=np.int64)
 
@@ -48,21 +48,25 @@ def is_compiled(model: Model, policy: Any) -> bool:
 
     Sampling a large tree is left to the policy itself, which looks for the best action without drawing them all.
     """
-    if policy not in _BUILT_IN or policy is BetaTS:
+    built_in = find_built_in(policy)
+    if built_in is None or _rewards(model) not in built_in.compiled_for:
         return False
-    if not model.is_scalar and (policy is BayesUCB or model.has_counts):
-        return False
-    if policy is Greedy and model.has_counts:
-        return False
-    return policy in (BayesUCB, Greedy) or model.tree.n_nodes <= SMALL
+    return not built_in.samples or model.tree.n_nodes <= SMALL
+
+
+def _rewards(model: Model) -> Rewards:
+    if model.is_scalar:
+        return "counts" if model.has_counts else "numbers"
+    return "counts in contexts" if model.has_counts else "numbers in contexts"
 
 
 def player(model: Model, policy: Any) -> Player:
     """A function that plays one run in a world of this model."""
-    if not is_compiled(model, policy):
+    built_in = find_built_in(policy)
+    if built_in is None or not is_compiled(model, policy):
         return lambda world, rng: _timed(world, _play_in_python, _made(policy, world.model, rng))
     believed = policy(model).posterior.model
-    sampled = issubclass(policy, HierTS)
+    sampled = built_in.samples
     if model.is_scalar:
         return lambda world, rng: _timed(world, _play_scalar, believed, sampled, policy is BayesUCB, rng)
     return lambda world, rng: _timed(world, _play_vector, believed, sampled, rng)
@@ -88,7 +92,7 @@ def _made(policy: Any, model: Model, rng: np.random.Generator) -> Policy:
 def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
     """Bough's own go by the actions' places, which spares them looking up names; others by names."""
     tree = world.model.tree
-    own = type(agent) in _BUILT_IN and _same_actions(agent._model.tree, tree)
+    own = find_built_in(type(agent)) is not None and _same_actions(agent._model.tree, tree)
     gaps = np.empty(world.rounds)
     tried = np.zeros(tree.n_actions, dtype=np.bool_)
     best = world.best(world.truth) if world.contexts is None else 0.0

@@ -11,25 +11,20 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bough.arrays import Floats
+from bough.policy_table import POLICIES
 
 Curves = Mapping[str, tuple[Floats, Floats]]
 """For each policy the mean and the standard error, one entry a round or a cell."""
 
-COLOURS = {
-    "HierTS": "#0b6e4f",
-    "FlatTS": "#d98324",
-    "TS": "#4a5899",
-    "BayesUCB": "#a23b72",
-    "Greedy": "#7a7a7a",
-    "BetaTS": "#c1121f",
-}
 _OTHERS = ("#2a9d8f", "#e76f51", "#264653", "#8ab17d", "#b5838d")
 
 
 def colour(policy: str, policies: Sequence[str]) -> str:
     """The same colour for the same policy everywhere."""
-    others = [name for name in policies if name not in COLOURS]
-    return COLOURS[policy] if policy in COLOURS else _OTHERS[others.index(policy) % len(_OTHERS)]
+    if policy in POLICIES:
+        return POLICIES[policy].colour
+    others = [name for name in policies if name not in POLICIES]
+    return _OTHERS[others.index(policy) % len(_OTHERS)]
 
 
 def plot_regret(curves: Curves, ax: Any = None) -> Any:
@@ -97,6 +92,11 @@ def ratio_figure(ratios: Curves, heights: Sequence[int], guide: tuple[str, Float
     ax.title.set_fontsize(10)
     ax.legend(frameon=False)
     return figure
+
+
+def draw_without_display() -> None:
+    """Draw into files alone, also where there is no screen."""
+    matplotlib.use("Agg")
 
 
 def save_figure(figure: Any, path: Path) -> list[Path]:

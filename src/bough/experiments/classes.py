@@ -20,16 +20,16 @@ import numpy as np
 
 from bough import inputs
 from bough.arrays import Floats, Integers
-from bough.experiments.sweeps import PAPER, Experiment
+from bough.experiments.claims import by_gaps
+from bough.experiments.experiment import Claim, Experiment, Results
+from bough.experiments.figures import curves
+from bough.experiments.options import FEATURES, REDUCTIONS, SCALES, MissingDataError, Options, Reduce, Scale
 from bough.learning.features import prior_of_items
 from bough.model.gaussian import GaussianModel
+from bough.plotting import regret_panels
 from bough.tree import Tree
 from bough.worlds import World
 
-Reduce = Literal["pca", "mean", "stride"]
-Scale = Literal["unit", "raw"]
-REDUCTIONS: tuple[Reduce, ...] = ("pca", "mean", "stride")
-SCALES: tuple[Scale, ...] = ("unit", "raw")
 DIM = 10
 NOISE = 0.5  # the standard deviation of a reward
 SUPER_CLASSES = 5
@@ -79,23 +79,57 @@ class ClassCell:
         return ClassProblem(small, SUPER_CLASSES if self.which == "five" else None, tree)
 
 
-def experiment(features: Path, reduce: Reduce = "pca", scale: Scale = "unit", tree: Path | None = None) -> Experiment:
+def experiment(options: Options) -> Experiment:
     """The experiment on these features: the chosen setting first, then the others, then all classes at once."""
+    features, reduce, scale = options.features or FEATURES, options.reduce, options.scale
+    try:
+        images = read_features(features)
+    except MissingDataError as error:
+        if options.tree is not None:
+            raise ValueError(f"--tree goes with classes: {error}") from error
+        raise
     digest = zlib.crc32(features.read_bytes())
-    read_features(features)  # a file that cannot be used is refused here
     settings = [(reduce, scale)] + [(r, s) for r in REDUCTIONS for s in SCALES if (r, s) != (reduce, scale)]
     cells = [ClassCell(features, digest, r, s, runs=100 if r == reduce else 50) for r, s in settings]
     cells.append(ClassCell(features, digest, reduce, scale, "all"))
-    if tree is not None:
-        read_class_tree(tree, read_features(features).fine_names)
-        cells.append(ClassCell(features, digest, reduce, scale, "tree", tree))
+    if options.tree is not None:
+        read_class_tree(options.tree, images.fine_names)  # a file that cannot be used is refused here
+        cells.append(ClassCell(features, digest, reduce, scale, "tree", options.tree))
     return Experiment(
         "classes",
         "Classes of images in super-classes, linear rewards",
         "section 6.2, figure 4",
         tuple(cells),
-        PAPER,
+        figure=figure,
+        claims=claims,
     )
+
+
+def figure(_: Experiment, results: Results) -> Any:
+    """Regret against rounds, a panel for each cell with features reduced as in the first."""
+    first = results[0].cell
+    shown = [r for r in results if r.cell.reduce == first.reduce]
+    return regret_panels({r.cell.name: curves(r) for r in shown})
+
+
+def claims(results: Results) -> list[Claim]:
+    """The order of the policies as figure 4 has it, in the first cell and over all ways to make the features."""
+    five = [result for result in results if result.cell.which == "five"]
+    first = results[0].cell.name
+    judged = [
+        in_order(results[:1], f"Classes ({first}): HierTS below FlatTS below TS", "section 6.2, figure 4"),
+        in_order(five, "Classes: the same however features are reduced and scaled", "beyond the paper"),
+    ]
+    others = [result for result in results if result.cell.which != "five"]
+    if others:
+        judged.append(in_order(others, "Classes: the same with all classes at once", "beyond the paper"))
+    return judged
+
+
+def in_order(results: Results, claim: str, where: str) -> Claim:
+    """Held where HierTS is apart below FlatTS, and FlatTS below TS, in every cell."""
+    pairs = [("FlatTS", "HierTS"), ("TS", "FlatTS"), ("TS", "HierTS")]
+    return by_gaps([(r, *pair) for r in results for pair in pairs], claim, where)
 
 
 # -- features --------------------------------------------------------------------------------------
@@ -120,7 +154,10 @@ class Images:
 
 
 def read_features(path: Path) -> Images:
-    """The images of a file as `bough data` makes it; a `ValueError` where it is not such a one."""
+    """The images of a file as `bough data` makes it; a `MissingDataError` where it is not such a one, or not there."""
+    if not path.exists():
+        where = "" if path == FEATURES else f": there is no {path}"
+        raise MissingDataError(f"the features of the images are not here{where}; make them with bough data cifar100")
     return _read(path, path.stat().st_mtime_ns)
 
 
@@ -137,7 +174,9 @@ def _read(path: Path, _changed: int) -> Images:
                 raise ValueError("fine, coarse and split are not whole numbers, or split is not 0 or 1")
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         why = "it is not a file of arrays" if "pickle" in str(error) else error
-        raise ValueError(f"{path} is not a file of features ({why}); make one with bough data cifar100") from error
+        raise MissingDataError(
+            f"{path} is not a file of features ({why}); make one with bough data cifar100"
+        ) from error
     images = Images(
         arrays["features"].astype(np.float64),
         arrays["fine"].astype(np.int64),
@@ -174,7 +213,7 @@ def _check(images: Images, path: Path) -> None:
                 short = images.fine_names[int(np.flatnonzero(counts < 2)[0])]
                 trouble = trouble or f"the class {short!r} has fewer than 2 {which} images"
     if trouble:
-        raise ValueError(f"{path} cannot be used: {trouble}; make one with bough data cifar100")
+        raise MissingDataError(f"{path} cannot be used: {trouble}; make one with bough data cifar100")
 
 
 def reduced(images: Images, reduce: Reduce, scale: Scale) -> Floats:

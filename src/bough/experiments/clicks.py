@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bough import problems
-from bough.experiments.sweeps import Experiment
+from bough.experiments.claims import by_gaps
+from bough.experiments.experiment import Claim, Experiment, Results
+from bough.experiments.options import Options
 from bough.model.bernoulli import BernoulliModel
 
 
@@ -42,7 +44,7 @@ class ClicksCell:
         return problems.clicks(self.branching, self.height, self.rate)
 
 
-def experiment() -> Experiment:
+def experiment(_: Options) -> Experiment:
     """The one problem, with long runs."""
     return Experiment(
         "clicks",
@@ -53,8 +55,19 @@ def experiment() -> Experiment:
         rounds=20_000,
         runs=50,
         baseline="BetaTS",
+        claims=claims,
         details=details,
     )
+
+
+def claims(results: Results) -> list[Claim]:
+    """HierTS against the samplers that know less of the tree, and what they are apart from each other."""
+    below = [(r, name, "HierTS") for r in results for name in ("BetaTS", "TS", "FlatTS")]
+    rival = [(r, "BayesUCB", "HierTS") for r in results]
+    return [
+        by_gaps(below, "Clicks: HierTS below BetaTS, TS and FlatTS", "beyond the paper"),
+        by_gaps(rival, "Clicks: HierTS below BayesUCB", "beyond the paper"),
+    ]
 
 
 def details() -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import platform
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -17,81 +16,12 @@ from typing import Any
 import numpy as np
 
 from bough import storage
-from bough.arrays import Floats
-from bough.experiments.sweeps import Cell, Experiment
+from bough.experiments.experiment import Cell, CellResult, Experiment, Results, Settings
 from bough.simulation import simulate
 
 _KIND = "simulated-cell"
 _VERSION = 2
 _SIZES = {"mean": "rounds", "error": "rounds", "final": "runs", "tried": "runs", "seconds": "runs"}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What decides the numbers of a cell, beside the cell itself; None stands for the experiment's own."""
-
-    rounds: int | None = None
-    runs: int | None = None
-    seed: int = 0
-
-    def at(self, experiment: Experiment, cell: Cell) -> Settings:
-        """These settings in a cell, with nothing left open."""
-        rounds, runs = experiment.usual(cell)
-        return Settings(self.rounds or rounds, self.runs or runs, self.seed)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """An experiment that was run: with which settings, and what came of each cell."""
-
-    experiment: Experiment
-    settings: Settings
-    results: list[CellResult]
-
-
-@dataclass(frozen=True, eq=False)
-class CellResult:
-    """The regret of each policy in one cell."""
-
-    cell: Any
-    mean: dict[str, Floats]
-    """(rounds,) cumulative regret averaged over the runs"""
-    error: dict[str, Floats]
-    """(rounds,) its standard error"""
-    final: dict[str, Floats]
-    """(runs,) the regret of each run after the last round; runs are paired across policies"""
-    tried: dict[str, Floats]
-    """(runs,) how many different actions each run took"""
-    seconds: dict[str, Floats]
-    """(runs,) how long each run took by the clock"""
-    n_actions: int
-    best: float
-    """The mean reward that regret is measured against, averaged over runs and rounds"""
-
-    @property
-    def runs(self) -> int:
-        """How many runs there are."""
-        return len(next(iter(self.final.values())))
-
-    def share_of_best(self, policy: str, rounds: int) -> float:
-        """The reward per round that a policy has reached by then, as a share of the best: over the last tenth."""
-        window = max(rounds // 10, 1)
-        regret = np.concatenate([[0.0], self.mean[policy]])
-        return float(1.0 - (regret[rounds] - regret[rounds - window]) / (window * self.best))
-
-    def difference(self, policy: str, other: str) -> tuple[float, float]:
-        """The final regret of `policy` less that of `other`, and the standard error of that paired difference."""
-        gap = self.final[policy] - self.final[other]
-        return float(gap.mean()), float(gap.std(ddof=1) / math.sqrt(len(gap)))
-
-    def ratio(self, policy: str, other: str) -> tuple[float, float]:
-        """The final regret of `policy` over that of `other`, and its standard error (delta method, runs paired)."""
-        top, bottom = self.final[policy], self.final[other]
-        if bottom.mean() == 0.0:  # a handful of short runs may have no regret at all
-            return math.nan, math.nan
-        value = float(top.mean() / bottom.mean())
-        residual = (top - value * bottom) / bottom.mean()
-        return value, float(residual.std(ddof=1) / math.sqrt(len(residual)))
 
 
 def run_experiment(
@@ -137,7 +67,7 @@ def _place(experiment: Experiment, cell: Cell, settings: Settings, out: Path) ->
     wanted = {
         "settings": asdict(settings),
         "cell": cell.identity,
-        "policies": list(experiment.makers(cell)),
+        "policies": list(experiment.policies_in(cell)),
         "versions": versions(),
     }
     return out / "cells" / f"{name}.bough", wanted
@@ -146,7 +76,7 @@ def _place(experiment: Experiment, cell: Cell, settings: Settings, out: Path) ->
 def _simulated(
     cell: Cell, experiment: Experiment, settings: Settings, jobs: int | None, progress: Callable[[int], None] | None
 ) -> CellResult:
-    policies = experiment.makers(cell)
+    policies = experiment.policies_in(cell)
     seed = [settings.seed, zlib.crc32(cell.name.encode())]
     assert settings.rounds is not None
     assert settings.runs is not None
@@ -191,7 +121,7 @@ def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
 # -- what an experiment leaves in its folder -------------------------------------------------------
 
 
-def tidy_rows(experiment: Experiment, results: list[CellResult]) -> Iterator[tuple[Any, ...]]:
+def tidy_rows(experiment: Experiment, results: Results) -> Iterator[tuple[Any, ...]]:
     """(experiment, cell, policy, round, mean, se, runs) for every policy and round of every cell."""
     for result in results:
         for policy in result.mean:
@@ -200,7 +130,7 @@ def tidy_rows(experiment: Experiment, results: list[CellResult]) -> Iterator[tup
                 yield experiment.name, result.cell.name, policy, t, f"{mean:.6g}", f"{error:.6g}", result.runs
 
 
-def write_csv(experiment: Experiment, results: list[CellResult], path: Path) -> None:
+def write_csv(experiment: Experiment, results: Results, path: Path) -> None:
     """The tidy table as CSV."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -1,1 +1,0 @@
-"""Public datasets, made into files that bough reads."""
