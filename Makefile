@@ -50,7 +50,7 @@ docs: .venv/.check
 	@echo "open docs/_build/html/index.html"
 
 reference: .venv/.test
-	@$(BIN)/python -c 'from bough.cli import reference; print(reference(), end="")' > docs/cli.md
+	@$(BIN)/python -c 'from bough.cli.parser import reference; print(reference(), end="")' > docs/cli.md
 
 pictures: .venv/.test
 	@$(BIN)/python docs/pictures.py

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import bough
-from bough import cli, commands
+from bough import cli
+from bough.cli import commands
 
 DOCS = Path(__file__).parents[1] / "docs"
 TINY = ["--runs", "3", "--rounds", "4"]
@@ -16,7 +17,7 @@ TINY = ["--runs", "3", "--rounds", "4"]
 
 def run(*arguments, cwd=None):
     return subprocess.run(
-        [sys.executable, "-c", "import sys; from bough.cli import main; sys.exit(main())", *map(str, arguments)],
+        [sys.executable, "-c", "import sys; from bough.cli.parser import main; sys.exit(main())", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,

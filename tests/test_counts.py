@@ -10,10 +10,10 @@ from scipy.special import expit
 from scipy.stats import chisquare
 
 import bough
-from bough.learning.asked import Wishes, groups_of
-from bough.learning.classes import NodeClasses
 from bough.learning.fit import _objective
 from bough.learning.forest import Forest
+from bough.learning.node_classes import NodeClasses
+from bough.learning.options import Wishes, groups_of
 
 DATA = Path(__file__).parent / "data"
 KINDS = {"bernoulli": bough.BernoulliModel, "poisson": bough.PoissonModel}

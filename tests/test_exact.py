@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 import bough
-from bough.inference.oracles.dense import DensePosterior
 from bough.inference.normals import standard_normals
+from bough.inference.oracles.dense import DensePosterior
 from cases import Case, cases, make_case
 from naive import paper_linear, paper_scalar, textbook
 

@@ -14,12 +14,12 @@ from scipy.stats import chisquare, norm
 
 import bough
 from bough import GibbsDraws, gibbs
+from bough.data.rows import Observations
 from bough.inference.oracles.grid import GridPosterior
 from bough.inference.polya_gamma import gamma_parts, polya_gamma
 from bough.model.bernoulli import BernoulliModel
 from bough.model.gaussian import GaussianModel
 from bough.model.poisson import PoissonModel
-from bough.observations import Observations
 
 ALONE = bough.Tree.from_parents([-1], names=["it"])
 FORK = bough.Tree.from_nested(["left", "right"])

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import bough
 from bough.inference.oracles.dense import DensePosterior
-from bough.learning.asked import Wishes, groups_of
-from bough.learning.classes import NodeClasses
 from bough.learning.fit import _objective
 from bough.learning.forest import Forest
+from bough.learning.node_classes import NodeClasses
+from bough.learning.options import Wishes, groups_of
 
 from cases import SHAPES, parents  # isort: skip
 

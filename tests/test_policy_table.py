@@ -3,11 +3,11 @@
 import inspect
 
 import pytest
+from bough.choosing import Chooser
 
 import bough
 from bough import policies, policy_table
-from bough.choosing import Chooser
-from bough.episode import is_compiled
+from bough.simulation.runs import is_compiled
 
 
 def test_every_public_policy_has_a_line_under_its_own_name():

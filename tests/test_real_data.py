@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bough
-from bough import cli, seeds
+from bough import _seeds, cli
 from bough.experiments import catalogue, classes, registry
 from bough.experiments.experiment import CellResult, Settings
 from bough.experiments.options import REDUCTIONS, SCALES, Options
@@ -299,9 +299,9 @@ def test_a_run_is_what_the_policy_does_by_hand(policy, tree, dim):
     model = bough.GaussianModel(bough.Tree.balanced(*tree), 0.0 if dim is None else np.zeros(dim))
     problem = Lines(model, dim)
     run = bough.simulate(problem, {"policy": policy}, rounds=25, runs=2, seed=3, jobs=1)
-    for i, seed in enumerate(seeds.sequence(3).spawn(2)):
-        world = problem.world(25, np.random.default_rng(seeds.child(seed, 0)))
-        rng = np.random.default_rng(seeds.child(seed, 1, zlib.crc32(b"policy")))
+    for i, seed in enumerate(_seeds.sequence(3).spawn(2)):
+        world = problem.world(25, np.random.default_rng(_seeds.child(seed, 0)))
+        rng = np.random.default_rng(_seeds.child(seed, 1, zlib.crc32(b"policy")))
         gaps = by_hand(policy(model, seed=rng), world)
         np.testing.assert_allclose(run.regret["policy"][i], np.cumsum(gaps), atol=1e-9)
     assert run.n_actions == model.tree.n_actions
@@ -350,9 +350,9 @@ def test_means_and_quantiles_are_the_policys_own_whatever_the_tree(policy, prior
     problem = Lines(bough.GaussianModel(tree, 0.0, covariance))
     problem.eligible[:] = True
     run = bough.simulate(problem, {"policy": policy}, rounds=80, runs=2, seed=3, jobs=1)
-    for i, seed in enumerate(seeds.sequence(3).spawn(2)):
-        world = problem.world(80, np.random.default_rng(seeds.child(seed, 0)))
-        agent = policy(problem.model, seed=np.random.default_rng(seeds.child(seed, 1, zlib.crc32(b"policy"))))
+    for i, seed in enumerate(_seeds.sequence(3).spawn(2)):
+        world = problem.world(80, np.random.default_rng(_seeds.child(seed, 0)))
+        agent = policy(problem.model, seed=np.random.default_rng(_seeds.child(seed, 1, zlib.crc32(b"policy"))))
         np.testing.assert_allclose(run.regret["policy"][i], np.cumsum(by_hand(agent, world)), atol=1e-9)
 
 

@@ -194,11 +194,11 @@ def test_many_rewards_of_one_action_take_little_memory():
 
 
 def test_a_file_whose_arrays_do_not_fit_each_other_is_refused(tmp_path):
-    from bough import storage
+    from bough import _storage
 
     path = tmp_path / "posterior.bough"
     agent_with_names().posterior.save(path)
-    header, arrays = storage.read(path, "posterior", 1)
+    header, arrays = _storage.read(path, "posterior", 1)
     changes = {
         "state": arrays["state"][:-1],
         "touched": arrays["touched"][::-1],
@@ -208,7 +208,7 @@ def test_a_file_whose_arrays_do_not_fit_each_other_is_refused(tmp_path):
         "actions_ends": arrays["actions_ends"][:-1],
     }
     for name, changed in changes.items():
-        storage.write(path, header, {**arrays, name: changed})
+        _storage.write(path, header, {**arrays, name: changed})
         with pytest.raises(ValueError, match="not a complete posterior file"):
             bough.Posterior.load(path)
 

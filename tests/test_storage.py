@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import bough
-from bough import storage
+from bough import _storage
 from cases import cases
 
 
@@ -96,13 +96,13 @@ def test_foreign_files_are_a_clear_error(tmp_path):
     for path in (text, array, archive):
         with pytest.raises(ValueError, match="not a bough file"):
             bough.Posterior.load(path)
-    storage.write(tmp_path / "d", {"kind": "statistics", "version": 1}, {})
+    _storage.write(tmp_path / "d", {"kind": "statistics", "version": 1}, {})
     with pytest.raises(ValueError, match="holds a 'statistics'; expected a posterior"):
         bough.Posterior.load(tmp_path / "d")
-    storage.write(tmp_path / "e", {"kind": "posterior", "version": 99}, {})
+    _storage.write(tmp_path / "e", {"kind": "posterior", "version": 99}, {})
     with pytest.raises(ValueError, match="version 99"):
         bough.Posterior.load(tmp_path / "e")
-    storage.write(tmp_path / "f", {"kind": "posterior", "version": 1}, {})
+    _storage.write(tmp_path / "f", {"kind": "posterior", "version": 1}, {})
     with pytest.raises(ValueError, match="not a complete posterior file"):
         bough.Posterior.load(tmp_path / "f")
     with pytest.raises(FileNotFoundError):
@@ -136,7 +136,7 @@ def test_a_save_that_fails_half_way_leaves_the_old_file(tmp_path, monkeypatch):
         member.write(b"half a file")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(storage.np.lib.format, "write_array", full_disk)
+    monkeypatch.setattr(_storage.np.lib.format, "write_array", full_disk)
     with pytest.raises(OSError, match="no space"):
         bough.Posterior(bough.GaussianModel(bough.Tree.balanced(2, 2))).save(path)
     assert path.read_bytes() == before

@@ -100,11 +100,15 @@ def test_two_threads_never_draw_the_same_normals(way):
     def draw():
         for _ in range(4):
             together.wait()
-            draws.append(posterior.sample(rng, size=1)[0, 1:] if way == "sample" else posterior.sample_actions(tree.leaves, rng))
+            draws.append(
+                posterior.sample(rng, size=1)[0, 1:] if way == "sample" else posterior.sample_actions(tree.leaves, rng)
+            )
 
     in_threads(draw, draw)
     values = np.concatenate(draws)
-    assert len(np.unique(values)) == len(values)  # among 2 million doubles two are equal with probability 3e-3; the seed is fixed
+    assert len(np.unique(values)) == len(
+        values
+    )  # among 2 million doubles two are equal with probability 3e-3; the seed is fixed
 
 
 def test_beta_sampling_loses_no_count_under_threads():

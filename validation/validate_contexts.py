@@ -5,10 +5,10 @@ Only propagation has targets. One pass and Laplace's approximation are cheaper, 
 
 import numpy as np
 import pytest
+from bough.inference.grid import GridPosterior
 from scipy.special import expit
 
 import bough
-from bough.inference.grid import GridPosterior
 
 
 @pytest.mark.parametrize("per_action", [5, 50])

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 import bough
-from bough.worlds import Drawn
+from bough.simulation.worlds import Drawn
 
 
 @numba.njit

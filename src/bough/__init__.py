@@ -10,65 +10,66 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bough import problems, theory
-    from bough.choosing import Policy, Propensity
-    from bough.model.covariance import by_depth, by_height, by_node
-    from bough.learning.features import prior_from_features
+    from bough import theory
+    from bough.data.logs import summarise
+    from bough.data.rows import Observations
+    from bough.data.statistics import Statistics
+    from bough.inference.answers import BestActions, Conditional
+    from bough.learning.feature_prior import prior_from_features
     from bough.learning.fit import fit_prior
     from bough.learning.report import Estimate, PriorFit
-    from bough.logs import summarise
     from bough.mcmc import GibbsDraws, gibbs
     from bough.model.bernoulli import BernoulliModel
+    from bough.model.covariance import by_depth, by_height, by_node
     from bough.model.gaussian import GaussianModel
     from bough.model.model import MeanReward
     from bough.model.poisson import PoissonModel
-    from bough.names import UnknownNameError
-    from bough.observations import Observations
-    from bough.policies import TS, BayesUCB, BetaTS, FlatTS, Greedy, HierTS
-    from bough.inference.answers import BestActions, Conditional
+    from bough.policies.base import Policy, Propensity
+    from bough.policies.baselines import BayesUCB, BetaTS, Greedy
+    from bough.policies.thompson import TS, FlatTS, HierTS
     from bough.posterior import Posterior
-    from bough.simulation import Simulation, simulate
-    from bough.statistics import Statistics
-    from bough.tree import Tree
-    from bough.worlds import Problem, Residuals, World
+    from bough.simulation.simulate import Simulation, problems, simulate
+    from bough.simulation.worlds import Problem, Residuals, World
+    from bough.tree.names import UnknownNameError
+    from bough.tree.tree import Tree
 
 _HOME = {
-    "BayesUCB": "bough.policies",
+    "BayesUCB": "bough.policies.baselines",
     "BernoulliModel": "bough.model.bernoulli",
     "BestActions": "bough.inference.answers",
-    "BetaTS": "bough.policies",
+    "BetaTS": "bough.policies.baselines",
     "Conditional": "bough.inference.answers",
     "Estimate": "bough.learning.report",
-    "FlatTS": "bough.policies",
+    "FlatTS": "bough.policies.thompson",
     "GaussianModel": "bough.model.gaussian",
     "GibbsDraws": "bough.mcmc",
-    "Greedy": "bough.policies",
-    "HierTS": "bough.policies",
+    "Greedy": "bough.policies.baselines",
+    "HierTS": "bough.policies.thompson",
     "MeanReward": "bough.model.model",
-    "Observations": "bough.observations",
+    "Observations": "bough.data.rows",
     "PoissonModel": "bough.model.poisson",
-    "Policy": "bough.choosing",
+    "Policy": "bough.policies.base",
     "Posterior": "bough.posterior",
     "PriorFit": "bough.learning.report",
-    "Problem": "bough.worlds",
-    "Propensity": "bough.choosing",
-    "Residuals": "bough.worlds",
-    "Simulation": "bough.simulation",
-    "Statistics": "bough.statistics",
-    "TS": "bough.policies",
-    "Tree": "bough.tree",
-    "UnknownNameError": "bough.names",
-    "World": "bough.worlds",
+    "Problem": "bough.simulation.worlds",
+    "Propensity": "bough.policies.base",
+    "Residuals": "bough.simulation.worlds",
+    "Simulation": "bough.simulation.simulate",
+    "Statistics": "bough.data.statistics",
+    "TS": "bough.policies.thompson",
+    "Tree": "bough.tree.tree",
+    "UnknownNameError": "bough.tree.names",
+    "World": "bough.simulation.worlds",
     "by_depth": "bough.model.covariance",
     "by_height": "bough.model.covariance",
     "by_node": "bough.model.covariance",
     "fit_prior": "bough.learning.fit",
     "gibbs": "bough.mcmc",
-    "prior_from_features": "bough.learning.features",
-    "problems": "bough",
-    "simulate": "bough.simulation",
-    "summarise": "bough.logs",
-    "theory": "bough",
+    "prior_from_features": "bough.learning.feature_prior",
+    "problems": "bough.simulation.problems",
+    "simulate": "bough.simulation.simulate",
+    "summarise": "bough.data.logs",
+    "theory": "bough.theory",
 }
 
 __all__ = [
@@ -116,8 +117,8 @@ __version__ = version("bough")
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'bough' has no attribute {name!r}")
-    home = _HOME[name]
-    value = import_module(f"bough.{name}") if home == "bough" else getattr(import_module(home), name)
+    home = import_module(_HOME[name])
+    value = home if home.__name__.endswith(f".{name}") else getattr(home, name)
     globals()[name] = value
     return value
 

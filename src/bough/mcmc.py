@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from bough import inputs, seeds
-from bough.arrays import Floats
+from bough import _checks, _seeds
+from bough._arrays import Floats
+from bough.data.rows import Rows, check_context_presence, checked_context, rows_of
+from bough.data.statistics import Statistics
 from bough.inference.normals import standard_normals
 from bough.inference.polya_gamma import polya_gamma
 from bough.inference.scalar import ScalarEngine
 from bough.inference.vector import VectorEngine
 from bough.model.bernoulli import BernoulliModel
 from bough.model.model import MeanReward, Model
-from bough.names import as_column
-from bough.observations import Rows, check_context_presence, checked_context, rows_of
-from bough.statistics import Statistics
+from bough.tree.names import as_column
 
 _SHOWN = 5  # how many nodes a summary lists
 _ENOUGH, _AGREED = 400, 1.01  # the usual bars for the effective sample size and for R-hat
@@ -59,7 +59,7 @@ class GibbsDraws:
     def mean_reward(self, context: Any = None, level: float = 0.95) -> MeanReward:
         """The probability of a success of each action, in `tree.actions` order, with its credible interval."""
         check_context_presence(self.model, context)
-        tail = 0.5 - 0.5 * inputs.level(level)
+        tail = 0.5 - 0.5 * _checks.level(level)
         leaves = self.model.tree.leaves
         direction = None if self.model.is_scalar else checked_context(self.model, context)
         found = np.empty((3, len(leaves)))
@@ -151,12 +151,12 @@ def gibbs(
     """
     _check_model(model)
     rows = _checked_data(model, data)
-    draws = inputs.whole_number("draws", draws, least=4)  # what R-hat takes
-    chains = inputs.whole_number("chains", chains, least=1)
-    warmup = inputs.whole_number("warmup", warmup, least=0)
+    draws = _checks.whole_number("draws", draws, least=4)  # what R-hat takes
+    chains = _checks.whole_number("chains", chains, least=1)
+    warmup = _checks.whole_number("warmup", warmup, least=0)
     shape = (model.tree.n_nodes,) if model.is_scalar else (model.tree.n_nodes, model.dim)
     parameters = np.empty((chains, draws, *shape))
-    for child, out in zip(seeds.sequence(seed).spawn(chains), parameters, strict=True):
+    for child, out in zip(_seeds.sequence(seed).spawn(chains), parameters, strict=True):
         _run_chain(model, rows, np.random.default_rng(child), warmup, out)
     return GibbsDraws(parameters, model)
 

@@ -10,7 +10,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.policy_table import POLICIES
 
 Curves = Mapping[str, tuple[Floats, Floats]]

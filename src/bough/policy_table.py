@@ -6,9 +6,10 @@ Light to import: a class loads when it is asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 
-Rewards = Literal["numbers", "counts", "numbers in contexts", "counts in contexts"]
+Rewards = Literal["conjugate", "other", "conjugate in contexts", "other in contexts"]
 
 
 @dataclass(frozen=True)
@@ -16,35 +17,33 @@ class BuiltIn:
     """What is known of a policy without loading it.
 
     >>> POLICIES["Greedy"].policy
-    <class 'bough.policies.Greedy'>
+    <class 'bough.policies.baselines.Greedy'>
     """
 
     name: str
-    """Of its class in `bough.policies`."""
+    """Of its class in `bough`."""
     colour: str
     """In figures."""
     compiled_for: tuple[Rewards, ...]
-    """The rewards for which a whole run is one kernel."""
+    """The rewards for which a whole run is one kernel: whether they are conjugate, and whether they have contexts."""
     samples: bool
     """Whether a decision draws from the posterior."""
 
     @property
     def policy(self) -> type[Any]:
         """The class itself."""
-        from bough import policies
-
-        found: type[Any] = getattr(policies, self.name)
+        found: type[Any] = getattr(import_module("bough"), self.name)
         return found
 
 
 POLICIES = {
     policy.name: policy
     for policy in (
-        BuiltIn("HierTS", "#0b6e4f", ("numbers", "counts", "numbers in contexts"), samples=True),
-        BuiltIn("FlatTS", "#d98324", ("numbers", "counts", "numbers in contexts"), samples=True),
-        BuiltIn("TS", "#4a5899", ("numbers", "counts", "numbers in contexts"), samples=True),
-        BuiltIn("BayesUCB", "#a23b72", ("numbers", "counts"), samples=False),
-        BuiltIn("Greedy", "#7a7a7a", ("numbers", "numbers in contexts"), samples=False),
+        BuiltIn("HierTS", "#0b6e4f", ("conjugate", "other", "conjugate in contexts"), samples=True),
+        BuiltIn("FlatTS", "#d98324", ("conjugate", "other", "conjugate in contexts"), samples=True),
+        BuiltIn("TS", "#4a5899", ("conjugate", "other", "conjugate in contexts"), samples=True),
+        BuiltIn("BayesUCB", "#a23b72", ("conjugate", "other"), samples=False),
+        BuiltIn("Greedy", "#7a7a7a", ("conjugate", "conjugate in contexts"), samples=False),
         BuiltIn("BetaTS", "#c1121f", (), samples=True),
     )
 }

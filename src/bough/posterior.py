@@ -9,16 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough import observations, storage
-from bough.arrays import Floats, Nodes
+from bough import _storage
+from bough._arrays import Floats, Nodes
+from bough.data.rows import Rows, checked_rows, checked_sums, one_action, rows_of
+from bough.data.statistics import Statistics
 from bough.inference import files
 from bough.inference.answers import Answers
 from bough.inference.engines import engine_for
 from bough.inference.search import Search
 from bough.model.files import model_contents, restored_model
 from bough.model.model import Model
-from bough.observations import Rows
-from bough.statistics import Statistics
 
 _KIND = "posterior"
 
@@ -84,11 +84,11 @@ class Posterior(Answers):
         3
         """
         model = self.model
-        if type(reward) in (float, int) and context is None and trials is None and exposure is None:
-            if model.is_scalar and model.likelihood.is_plain(reward):  # the one that services make a million of
-                self._observe_one(observations.one_action(model.tree, action), float(reward))
-                return
-        rows = observations.checked_rows(model, action, reward, context, trials, exposure)
+        bare = context is None and trials is None and exposure is None and type(reward) in (float, int)
+        if bare and model.is_scalar and model.likelihood.is_plain(reward):  # what services make millions of
+            self._observe_one(one_action(model.tree, action), float(reward))
+            return
+        rows = checked_rows(model, action, reward, context, trials, exposure)
         if len(rows.rewards):
             self._observe(rows)
 
@@ -113,7 +113,7 @@ class Posterior(Answers):
         >>> posterior
         Posterior(n_actions=2, dim=1, n_observations=3)
         """
-        leaves = observations.checked_sums(self.model, statistics)
+        leaves = checked_sums(self.model, statistics)
         if len(leaves):
             with self._lock:
                 self._engine.absorb(leaves, statistics)
@@ -137,7 +137,7 @@ class Posterior(Answers):
         """
         if method not in ("laplace", "propagation"):
             raise ValueError(f'method is {method!r}; give "laplace" or "propagation"')
-        rows = None if log is None else observations.rows_of(log, self.model)
+        rows = None if log is None else rows_of(log, self.model)
         if rows is not None and not len(rows.rewards):
             raise ValueError("the log is empty; give at least one row")
         with self._lock:
@@ -162,7 +162,7 @@ class Posterior(Answers):
         with self._lock:
             if self._engine.is_partial:
                 raise ValueError(
-                    "the posterior comes from a file of an earlier version, which did not keep sums; take those of the log"
+                    "the posterior comes from a file of an earlier version, which did not keep sums; sum the log instead"
                 )
             nodes, table = self._evidence()
             return self._engine.kind.statistics(self._names(nodes), table)
@@ -194,13 +194,12 @@ class Posterior(Answers):
         (2, True)
         """
         other = Posterior(model)
-        if type(model) is not type(self.model) or (model.is_scalar, model.dim) != (self.model.is_scalar, self.model.dim):
-            raise ValueError(
-                f"model is {model!r}, and the evidence is that of {self.model!r}; give the same kind of rewards and contexts"
-            )
+        mine = self.model
+        if type(model) is not type(mine) or (model.is_scalar, model.dim) != (mine.is_scalar, mine.dim):
+            raise ValueError(f"the evidence is that of {mine!r}, and model is {model!r}; give one with such rewards")
         with self._lock:
             if self._engine.is_partial:
-                raise ValueError("the posterior comes from a file of an earlier version; part of its evidence is not known")
+                raise ValueError("the posterior comes from a file of an earlier version, without all of its evidence")
             nodes, table = self._evidence()
             extra = self._engine.extra_arrays()
         leaves = nodes
@@ -227,10 +226,10 @@ class Posterior(Answers):
         Posterior(n_actions=2, dim=1, n_observations=1)
         """
         header, arrays = self._contents()
-        storage.write(path, {**header, "kind": _KIND, "version": files.VERSION}, arrays)
+        _storage.write(path, {**header, "kind": _KIND, "version": files.VERSION}, arrays)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The header and the arrays that a file keeps, of one moment; writing them takes longer, and nobody has to wait."""
+        """The header and the arrays that a file keeps, of one moment; nobody has to wait while they are written."""
         header, arrays = model_contents(self.model)
         with self._lock:
             more, evidence = files.evidence_contents(self._engine)
@@ -239,11 +238,11 @@ class Posterior(Answers):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
-        with storage.read(path, _KIND, files.VERSION) as contents:
+        with _storage.read(path, _KIND, files.VERSION) as contents:
             return cls._restored(contents)
 
     @classmethod
-    def _restored(cls, contents: storage.Contents) -> Posterior:
+    def _restored(cls, contents: _storage.Contents) -> Posterior:
         posterior = cls(restored_model(contents))
         files.restore(posterior._engine, contents)
         return posterior

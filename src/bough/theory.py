@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from bough import inputs
-from bough.arrays import Floats
+from bough import _checks
+from bough._arrays import Floats
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 
@@ -67,7 +67,7 @@ def regret_bound(
     1166.8...
     """
     _check_scalar(model)
-    rounds = inputs.whole_number("rounds", rounds, least=1)
+    rounds = _checks.whole_number("rounds", rounds, least=1)
     weight, (scaling, c) = node_weights(model, rounds), scaling_constants(model, constant)
     complexity = float(scaling @ weight)
     sigma_max = math.sqrt(float(model.tree.at_leaves(model.marginal_covariance).max()))
@@ -110,7 +110,7 @@ def node_weights(model: GaussianModel, rounds: int) -> Floats:
     tree, noise = model.tree, model.noise_variance
     variance = model.classes.table[model.classes.of_node]
     heard = np.zeros(tree.n_nodes)  # the most precision that a node can collect from below
-    heard[tree.leaves] = inputs.whole_number("rounds", rounds, least=1) / noise
+    heard[tree.leaves] = _checks.whole_number("rounds", rounds, least=1) / noise
     for start, end in tree._levels_upward():
         if start == 0:
             break
@@ -326,7 +326,7 @@ def uniform_regret(model: GaussianModel, rounds: int) -> float:
     >>> round(bough.theory.uniform_regret(bough.problems.constant(branching=2, height=4), rounds=500))
     1510
     """
-    return inputs.whole_number("rounds", rounds, least=1) * (expected_maximum(model) - float(model.mean))
+    return _checks.whole_number("rounds", rounds, least=1) * (expected_maximum(model) - float(model.mean))
 
 
 def _check_scalar(model: GaussianModel) -> None:

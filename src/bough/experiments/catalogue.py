@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Integers
-from bough.model.covariance import by_depth
+from bough._arrays import Flags, Floats, Integers
+from bough.data.logs import summarise
 from bough.experiments.claims import by_gaps
 from bough.experiments.experiment import PAPER, CellResult, Claim, Experiment, Outcome, Results
 from bough.experiments.figures import curves
@@ -25,14 +25,14 @@ from bough.experiments.options import MissingDataError, Options
 from bough.experiments.tables import table
 from bough.learning.fit import fit_prior
 from bough.learning.report import PriorFit
-from bough.logs import summarise
+from bough.model.covariance import by_depth
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 from bough.plotting import regret_panels
-from bough.policies import TS, FlatTS, HierTS
+from bough.policies.thompson import TS, FlatTS, HierTS
 from bough.policy_table import named
-from bough.tree import Tree
-from bough.worlds import Residuals, World
+from bough.simulation.worlds import Residuals, World
+from bough.tree.tree import Tree
 
 LEVELS = ["department", "product_category", "product_type", "product_id"]
 ENOUGH = 20  # held-out lines of a product whose mean counts as known

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from scipy.special import chdtrc
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.experiments.experiment import CellResult, Claim, Outcome, Results, Verdict
 
 APART = 2.0

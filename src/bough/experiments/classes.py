@@ -18,17 +18,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough import inputs
-from bough.arrays import Floats, Integers
+from bough import _checks
+from bough._arrays import Floats, Integers
 from bough.experiments.claims import by_gaps
 from bough.experiments.experiment import Claim, Experiment, Results
 from bough.experiments.figures import curves
 from bough.experiments.options import FEATURES, REDUCTIONS, SCALES, MissingDataError, Options, Reduce, Scale
-from bough.learning.features import prior_of_items
+from bough.learning.feature_prior import prior_of_items
 from bough.model.gaussian import GaussianModel
 from bough.plotting import regret_panels
-from bough.tree import Tree
-from bough.worlds import World
+from bough.simulation.worlds import World
+from bough.tree.tree import Tree
 
 DIM = 10
 NOISE = 0.5  # the standard deviation of a reward
@@ -239,7 +239,7 @@ def reduced(images: Images, reduce: Reduce, scale: Scale) -> Floats:
 
 def read_class_tree(path: Path, classes: Sequence[str]) -> Tree:
     """A tree over the classes from a text file with one path a class, its last component the class's name."""
-    lines = inputs.text_lines(path, "one path a class, one a line")
+    lines = _checks.text_lines(path, "one path a class, one a line")
     found = [line.split("/")[-1] for line in lines]
     wrong = sorted(set(found) ^ set(classes))
     if wrong or len(found) != len(classes):

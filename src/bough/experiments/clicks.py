@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bough import problems
 from bough.experiments.claims import by_gaps
 from bough.experiments.experiment import Claim, Experiment, Results
 from bough.experiments.options import Options
 from bough.model.bernoulli import BernoulliModel
+from bough.simulation import problems
 
 
 @dataclass(frozen=True)

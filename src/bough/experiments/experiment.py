@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from bough import policy_table
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.model.model import Model
-from bough.worlds import Problem
+from bough.simulation.worlds import Problem
 
 PAPER = ("HierTS", "FlatTS", "TS")
 Verdict = Literal["held", "held partly", "did not hold", "undecided"]

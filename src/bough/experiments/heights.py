@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.experiments import synthetic
 from bough.experiments.claims import APART, MISFIT, ratios, slope
 from bough.experiments.experiment import Claim, Experiment, Results, Verdict

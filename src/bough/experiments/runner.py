@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from bough import storage
+from bough import _storage
 from bough.experiments.experiment import Cell, CellResult, Experiment, Results, Settings
-from bough.simulation import simulate
+from bough.simulation.simulate import simulate
 
 _KIND = "simulated-cell"
 _VERSION = 2
@@ -45,7 +45,7 @@ def run_experiment(
         if kept is None:
             kept = _simulated(cell, experiment, here, jobs, progress)
             path.parent.mkdir(parents=True, exist_ok=True)
-            storage.write(path, {"kind": _KIND, "version": _VERSION, **wanted}, _arrays(kept))
+            _storage.write(path, {"kind": _KIND, "version": _VERSION, **wanted}, _arrays(kept))
         results.append(kept)
     return results
 
@@ -105,7 +105,7 @@ def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
     if not path.exists():
         return None
     try:
-        header, arrays = storage.read(path, _KIND, _VERSION)
+        header, arrays = _storage.read(path, _KIND, _VERSION)
         if any(header.get(key) != value for key, value in wanted.items()):
             return None
         parts = {part: {name: arrays[f"{part}-{name}"] for name in wanted["policies"]} for part in _SIZES}

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough import problems, theory
+from bough import theory
 from bough.experiments.claims import APART, ratios
 from bough.experiments.experiment import CellResult, Claim, Outcome, Results, Verdict
 from bough.experiments.tables import regret_table, table
 from bough.model.gaussian import GaussianModel
+from bough.simulation import problems
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough import inputs, seeds
-from bough import observations as rows
-from bough.arrays import Floats, Integers, Nodes
+from bough import _checks, _seeds
+from bough._arrays import Floats, Integers, Nodes
+from bough.data.rows import checked_context
 from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
 from bough.inference.search import Search
@@ -88,7 +88,7 @@ class Answers:
         (array([0., 0.]), array([50., 50.]))
         """
         if context is not None or not self.model.is_scalar:
-            context = rows.checked_context(self.model, context)
+            context = checked_context(self.model, context)
         with self._lock:
             return self._engine.action_moments(context)
 
@@ -104,12 +104,12 @@ class Answers:
         >>> mean.round(2), low.round(2), high.round(2)
         (array([0.28, 0.09]), array([0.16, 0.03]), array([0.43, 0.2 ]))
         """
-        quantile = NormalDist().inv_cdf(0.5 + 0.5 * inputs.level(level))
+        quantile = NormalDist().inv_cdf(0.5 + 0.5 * _checks.level(level))
         score, variance = self.action_moments(context)
         width = quantile * np.sqrt(variance)
-        reward = self.model.likelihood
+        of = self.model.likelihood
         return MeanReward(
-            reward.expected_reward(score, variance), reward.mean_reward(score - width), reward.mean_reward(score + width)
+            of.expected_reward(score, variance), of.mean_reward(score - width), of.mean_reward(score + width)
         )
 
     def conditional(self, node: int) -> Conditional:
@@ -136,7 +136,7 @@ class Answers:
         >>> posterior.sample(0, size=10).shape
         (10, 15)
         """
-        generator = seeds.generator(rng)
+        generator = _seeds.generator(rng)
         if size is None:
             with self._lock:
                 return self._engine.transform(standard_normals(generator, self._shape))
@@ -164,7 +164,7 @@ class Answers:
         >>> posterior.from_normals(numpy.array([1.0, 0.0, 2.0]))
         array([1., 1., 3.])
         """
-        given = inputs.floats(normals, "normals")
+        given = _checks.floats(normals, "normals")
         if given.shape != self._shape:
             raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
         with self._lock:
@@ -181,7 +181,7 @@ class Answers:
         tree = self.model.tree
         leaves = tree.checked_leaves(leaves)
         nodes, position = tree.with_ancestors(leaves)
-        normals = standard_normals(seeds.generator(rng), (len(nodes), *self._shape[1:]))
+        normals = standard_normals(_seeds.generator(rng), (len(nodes), *self._shape[1:]))
         with self._lock:
             draw = self._engine.transform_some(nodes, position, normals)
         return draw[np.searchsorted(nodes, leaves)]
@@ -200,7 +200,7 @@ class Answers:
         array([ 708926, 1101556,  670702], dtype=int32)
         """
         if context is not None or not self.model.is_scalar:
-            context = rows.checked_context(self.model, context)
+            context = checked_context(self.model, context)
         tree = self.model.tree
         excluded = _NOTHING
         if exclude is not None and len(exclude):
@@ -208,7 +208,7 @@ class Answers:
         most = tree.n_actions - len(excluded)
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
             raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
-        return self._search(seeds.generator(rng), context, int(k), excluded)
+        return self._search(_seeds.generator(rng), context, int(k), excluded)
 
     def _search(
         self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from bough.arrays import Floats, Integers, Nodes
+from bough._arrays import Floats, Integers, Nodes
+from bough.data.rows import Rows
+from bough.data.statistics import Statistics
 from bough.inference.evidence import Evidence
 from bough.inference.slots import Slots, grown
 from bough.model.model import Model
-from bough.observations import Rows
-from bough.statistics import Statistics
 
 
 class Engine(Protocol):
@@ -31,7 +32,7 @@ class Engine(Protocol):
         ...
 
     def observe_one(self, leaf: int, reward: float) -> None:
-        """Add one reward of a leaf, in a model without contexts, of one trial or exposure 1 where rewards are counts."""
+        """Add one reward of a leaf, in a model without contexts; a count is of one trial or exposure 1."""
         ...
 
     def observe(self, rows: Rows) -> None:
@@ -108,7 +109,7 @@ class Engine(Protocol):
         ...
 
 
-class TableEngine:
+class TableEngine(ABC):
     """What every engine does in the same way: slots, and a table of evidence with room to spare."""
 
     def __init__(self, model: Model, kind: Evidence) -> None:
@@ -124,7 +125,7 @@ class TableEngine:
         return self._table[: self.slots.n_rows]
 
     def _touch(self, leaves: Nodes) -> Nodes:
-        """The leaves' slots, with room for what is kept of them; nothing has changed where there is no memory for it."""
+        """The leaves' slots, with room for what is kept of them; nothing changes where there is no memory for it."""
         before = self.slots.count
         slots = self.slots.touch(leaves)
         try:
@@ -136,9 +137,9 @@ class TableEngine:
             raise
         return slots
 
+    @abstractmethod
     def _make_room(self, before: int) -> None:
         """Room for what is kept by slot; those from `before` on are new."""
-        raise AssertionError("every engine makes its own")
 
     def snapshot(self) -> Self:
         """An engine that goes on by itself: what was learned is copied, the tree and the prior are shared."""
@@ -152,8 +153,9 @@ class TableEngine:
         """Nothing: the evidence is all that is kept."""
         return {}
 
-    def take_extra(self, arrays: Mapping[str, Any]) -> None:
+    def take_extra(self, _arrays: Mapping[str, Any]) -> None:
         """Nothing."""
+        return
 
     def settle(self, log: Rows | None, propagate: bool) -> None:  # noqa: ARG002
         """Nothing to refine: the posterior is exact."""

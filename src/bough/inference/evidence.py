@@ -8,7 +8,7 @@ which of them could not have come from observations, and what sums they amount t
 | --- | --- |
 | Gaussian | their number, their mean, their sum of squares around it |
 | clicks, counts | their number, sum, sum of squares and exposure; the site that stands for them, and its cavity |
-| in contexts | their number, their sum, the squares that no parameter explains, and a triangle [R | z] that says the rest |
+| in contexts | their number, sum, and squares that no parameter explains; a triangle [R | z] that says the rest |
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Floats, Names
+from bough._arrays import Floats, Names
+from bough.data.statistics import Statistics
 from bough.inference.kernels import propagation, scalar, vector
 from bough.model.model import Model
-from bough.statistics import Statistics
 
 
 class Evidence(ABC):

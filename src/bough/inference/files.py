@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Nodes
+from bough._arrays import Nodes
+from bough._storage import Contents
 from bough.inference.engine import Engine
 from bough.inference.old_files import restore_version_1
-from bough.storage import Contents
 
 VERSION = 2
 

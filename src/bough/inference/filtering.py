@@ -1,9 +1,9 @@
 """The posterior of a contextual model whose rewards are counts: one rank-one site per observation.
 
 The tree is the Gaussian one of vector.py. A reward in context x speaks of one number, the score s = x' theta, which
-is normal before it is seen: so its site is the one that an action gets in propagation.py, precision M and information eta
-about s, and to the tree it is a row of unit noise, sqrt(M) x' theta = eta / sqrt(M). That is assumed-density filtering:
-a site is made once, from what was known then. `settle` forgets them all and goes through a log to the mode of the
+is normal before it is seen: so its site is the one that an action gets in propagation.py, precision M and information
+eta about s, and to the tree it is a row of unit noise, sqrt(M) x' theta = eta / sqrt(M). That is assumed-density
+filtering: a site is made once, from what was known then. `settle` forgets them all and goes through a log to the mode of the
 joint posterior, by Newton steps each of which is one exact pass of the tree (Laplace's approximation). From there
 expectation propagation may go on, with a site for each row of the log.
 """
@@ -16,15 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
+from bough.data.rows import Rows
+from bough.data.statistics import Statistics
 from bough.inference.kernels import likelihoods, sites
 from bough.inference.kernels import vector as kernels
 from bough.inference.kernels import vector_draws as draws
 from bough.inference.row_sites import LEAST, MOST_SWEEPS, RowSites
 from bough.inference.vector import VectorEngine
 from bough.model.model import Model
-from bough.observations import Rows
-from bough.statistics import Statistics
 
 _MOST_STEPS = 200
 _STILL = 1e-9  # the largest change of a score at the mode, relative to 1 + its size

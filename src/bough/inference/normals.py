@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
 _FEW = 2_000  # below this, handing the generator to compiled code takes longer than it saves

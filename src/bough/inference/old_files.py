@@ -8,18 +8,20 @@ and learns as before; only its evidence cannot be taken elsewhere.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
+from bough._storage import Contents
 from bough.inference.engine import Engine
 from bough.inference.kernels import vector
 from bough.inference.vector import VectorEngine
-from bough.storage import Contents
 
 _AGREEMENT = 1e-6  # to which messages made again have to be those of the file
 
 
-def restore_version_1(engine: Engine, contents: Contents) -> None:
+def restore_version_1(engine: Any, contents: Contents) -> None:
     """Take over what a file of version 1 has of a fresh engine."""
     nodes = _checked_slots(engine, contents)
     if isinstance(engine, VectorEngine):
@@ -43,7 +45,7 @@ def _checked_slots(engine: Engine, contents: Contents) -> Nodes:
     return node
 
 
-def _is_action(engine: Engine, nodes: Nodes) -> np.ndarray:
+def _is_action(engine: Any, nodes: Nodes) -> Flags:
     tree = engine.model.tree
     return np.asarray(tree.child_start[nodes] == tree.child_start[nodes + 1])
 
@@ -58,7 +60,7 @@ def _restore_scalar(engine: Engine, contents: Contents, nodes: Nodes) -> None:
     if (m <= 0.0).any():
         raise ValueError("the state has a precision that is not positive")
     if conjugate:
-        noise = engine.model.likelihood.noise_deviation ** 2
+        noise = engine.model.likelihood.noise_deviation**2
         if (np.abs(m * noise - count) > _AGREEMENT * count).any():
             raise ValueError("the state has precisions that its counts do not give")
         table = np.column_stack([count, float(engine.model.mean) + eta / m, state[actions, 5]])

@@ -12,7 +12,7 @@ from importlib import import_module
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 
 _ONE_BY_ONE = 20.0  # up to this shape Devroye's method is about as fast as the gamma variables
 _FAR = 30.0  # beyond this tilt the inverse Gaussian variable differs by a probability of shape * exp(-tilt)

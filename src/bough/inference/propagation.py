@@ -1,9 +1,9 @@
 """The posterior of a K-armed model whose rewards are counts: expectation propagation at the actions.
 
-The tree is the Gaussian one of scalar.py. An action's counts, a total y in an exposure e, say L(theta) of its parameter:
-sigmoid^y (1 - sigmoid)^(e - y) for clicks, exp(y theta - e exp(theta)) for Poisson counts. In its place stands a *site*,
-a Gaussian factor of precision M and information eta, which is all that the tree sees of a likelihood. It is chosen in
-the action's *cavity*, the exact marginal of theta given what all other actions say, so that cavity times site has the
+The tree is the Gaussian one of scalar.py. An action's counts, a total y in an exposure e, say L(theta) of its
+parameter: sigmoid^y (1 - sigmoid)^(e - y) for clicks, exp(y theta - e exp(theta)) for Poisson counts. In its place
+stands a *site*, a Gaussian factor of precision M and information eta, which is all that the tree sees of a likelihood.
+It is chosen in the action's *cavity*, the exact marginal of theta given what all other actions say, so that cavity times site has the
 mean and the variance of cavity times L. Other actions' sites move that cavity later; `settle` goes on until none moves.
 docs/clicks.md has the formulas.
 """
@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
+from bough.data.rows import Rows
+from bough.data.statistics import Statistics
 from bough.inference.evidence import CountEvidence
 from bough.inference.kernels import propagation as kernels
 from bough.inference.kernels import scalar_draws as draws
 from bough.inference.scalar import ScalarEngine
 from bough.model.model import Model
-from bough.observations import Rows
-from bough.statistics import Statistics
 
 BOLD = 20  # sweeps of full steps; where sites of extreme counts go back and forth, later ones go half way
 _MOST_SWEEPS = 200

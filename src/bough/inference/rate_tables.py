@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 
 _PER_DEVIATION = 8  # entries of a table in one standard deviation of the narrowest step
 _LARGEST_GRID = 20_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.inference.kernels.sites import sites_of_all
 
 STILL = 1e-9  # how far, in standard deviations, a site may move its row's score once settled

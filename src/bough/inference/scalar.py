@@ -17,7 +17,9 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
+from bough.data.rows import Rows
+from bough.data.statistics import Statistics
 from bough.inference.engine import TableEngine
 from bough.inference.evidence import Evidence, RewardEvidence
 from bough.inference.kernels import scalar as kernels
@@ -25,8 +27,6 @@ from bough.inference.kernels import scalar_draws as draws
 from bough.inference.normals import standard_normals
 from bough.inference.slots import grown
 from bough.model.model import Model
-from bough.observations import Rows
-from bough.statistics import Statistics
 
 
 class ScalarEngine(TableEngine):
@@ -86,9 +86,7 @@ class ScalarEngine(TableEngine):
         self._state[: self.slots.count, : kernels.M_SENT] = 0.0
         self._state[slots, kernels.M] = precision
         self._state[slots, kernels.ETA] = information
-        kernels.remake(
-            self.slots.parent, self.slots.class_, self.slots.row, self._variance, self._state, self._law
-        )
+        kernels.remake(self.slots.parent, self.slots.class_, self.slots.row, self._variance, self._state, self._law)
 
     def touch(self, leaves: Nodes) -> Nodes:
         """The slots of leaves, which get one if they had none."""

@@ -1,10 +1,10 @@
-"""The search for the best actions of one posterior draw, without drawing what cannot win; docs/decisions.md derives it."""
+"""The search for the best actions of one posterior draw, without drawing what cannot win; see docs/decisions.md."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.engine import Engine
 from bough.inference.untouched import Untouched
 from bough.model.model import Model

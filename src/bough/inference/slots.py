@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels import slots as kernels
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 _Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 

@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from bough.arrays import Flags, Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels import groups, regular, search
 from bough.inference.rate_tables import RateTables, rate_tables
 from bough.inference.slots import Slots, grown
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 _TIE = 1e-9  # steps of actions this small beside the rest may be lost in rounding
 _MANY = 1_000  # children that it still pays to draw one by one
-_EDGES = (
-    search.RATE_FROM + np.arange(int((search.RATE_TO - search.RATE_FROM) * search.RATE_STEP)) / search.RATE_STEP
-)
+_EDGES = search.RATE_FROM + np.arange(int((search.RATE_TO - search.RATE_FROM) * search.RATE_STEP)) / search.RATE_STEP
 _RATES = -log_ndtr(_EDGES)  # the left end of a cell has its largest rate, so the table bounds it from above
 
 

@@ -11,10 +11,10 @@ beside them: theta_i | theta_p = theta_p + F (f - E theta_p + n).
 
 An observation is one more row, w' theta = r with unit noise. At a node it reads [L'w | w | r]; d Givens rotations with
 the rows [C | E | f] bring its first part to zero, and what is left, [0 | u | r'], is the row that the parent sees:
-O(d^2) per node, nothing but rotations. What is left of r above the root is the standardised surprise of the observation.
-At an action the row is first folded into the action's own evidence, a triangle [R | z]: where u is what is left of large
-numbers, it is taken from there instead (kernels/vector.py). Inside the tree that would be rounding of rounding; there
-its size is kept account of, and everything is made again from the evidence before it matters.
+O(d^2) per node, nothing but rotations. What is left of r above the root is the standardised surprise of the
+observation. At an action the row is first folded into the action's own evidence, a triangle [R | z]: where u is what is
+left of large numbers, it is taken from there instead (kernels/vector.py). Inside the tree that rounding is far smaller;
+there its size is kept account of, and everything is made again from the evidence before it matters.
 The precision M = sum w w' is never formed: where v M is, say, 1e10 beside directions never seen, M would cost ten
 digits and its root costs five. docs/mathematics.md derives this from the messages (M, eta).
 """
@@ -25,7 +25,9 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats, Integers, Nodes
+from bough._arrays import Floats, Nodes
+from bough.data.rows import Rows
+from bough.data.statistics import Statistics
 from bough.inference.engine import TableEngine
 from bough.inference.evidence import ContextEvidence
 from bough.inference.kernels import vector as kernels
@@ -33,16 +35,12 @@ from bough.inference.kernels import vector_draws as draws
 from bough.inference.normals import standard_normals
 from bough.inference.slots import grown
 from bough.model.model import Model
-from bough.observations import Rows
-from bough.statistics import Statistics
 
 _MOST_LOST = 1e-11  # of a message, in standard deviations of what it speaks of, that rounding may have cost
 
 
 class VectorEngine(TableEngine):
     """State and operations of the posterior of a contextual model; everything comes in checked."""
-
-    kind: ContextEvidence
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, ContextEvidence(model))
@@ -66,7 +64,7 @@ class VectorEngine(TableEngine):
 
     # -- observations --------------------------------------------------------------------------
 
-    def observe_one(self, leaf: int, reward: float) -> None:
+    def observe_one(self, _leaf: int, _reward: float) -> None:
         """A reward of a contextual model comes in a context."""
         raise AssertionError("contextual models take rows")
 

@@ -9,20 +9,20 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Integers
-from bough.learning.options import Columns, Structure, FitOptions, groups_of, paired
-from bough.learning.classes import NodeClasses
+from bough._arrays import Flags, Floats, Integers
+from bough.data.rows import Observations
+from bough.data.statistics import Statistics
+from bough.learning.count_evidence import ScalarSiteEvidence, VectorSiteEvidence
 from bough.learning.forest import Forest
+from bough.learning.node_classes import NodeClasses
 from bough.learning.objective import Objective, Penalty
+from bough.learning.options import Columns, FitOptions, Structure, groups_of, paired
 from bough.learning.report import Estimate, PriorFit, share_of_classes
-from bough.learning.scalar import ScalarEvidence
-from bough.learning.sites import ScalarSiteEvidence, VectorSiteEvidence
-from bough.learning.vector import VectorEvidence
+from bough.learning.scalar_evidence import ScalarEvidence
+from bough.learning.vector_evidence import VectorEvidence
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
-from bough.observations import Observations
-from bough.statistics import Statistics
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 _STRUCTURES = ("full", "diagonal", "scaled")
 _FURTHEST = 30.0  # how far below its start a logarithm may go; what reaches that is zero

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bough.arrays import Floats, Integers, Nodes
+from bough._arrays import Floats, Integers, Nodes
+from bough._checks import as_names, floats, vector
+from bough.data.rows import Observations
+from bough.data.statistics import Statistics
 from bough.inference.kernels.slots import add_to_parents
 from bough.inference.slots import Slots
-from bough.inputs import as_names, floats, vector
-from bough.learning.classes import NodeClasses
-from bough.observations import Observations
-from bough.statistics import Statistics
-from bough.tree import Tree
+from bough.learning.node_classes import NodeClasses
+from bough.tree.tree import Tree
 
 
 class CountRows(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Integers
+from bough._arrays import Flags, Floats, Integers
 from bough.learning.forest import Forest
 
 _STEP = 1e-4  # of a log-variance, for differences of the exact gradient

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Integers
-from bough.learning.classes import NodeClasses
+from bough._arrays import Integers
+from bough._storage import Contents
+from bough.data.statistics import Statistics
 from bough.learning.fit import Learned
 from bough.learning.forest import Forest
+from bough.learning.node_classes import NodeClasses
 from bough.learning.options import FitOptions
 from bough.model.covariance import checked_classes
 from bough.model.model import Model
 from bough.posterior import Posterior
-from bough.statistics import Statistics
-from bough.storage import Contents
 
 _FIRST = 20  # observations at the first refit; each next one is at twice as many
 _WIDTH = 2.0  # of the weak prior on the log-variances, as fit_prior has it
@@ -35,7 +35,7 @@ class Refit:
         model = posterior.model
         if not model.kind.sums_suffice and not model.is_scalar:
             raise ValueError(
-                f"refit learns from sums, which say too little of a {type(model).__name__} with contexts; learn the prior "
+                f"refit keeps sums, which say too little of a {type(model).__name__} with contexts; learn the prior "
                 "from a log with fit_prior instead"
             )
         if posterior.n_observations:

@@ -8,16 +8,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bough import inputs
-from bough.arrays import Floats, Integers
+from bough import _checks
+from bough._arrays import Floats, Integers
+from bough.data.logs import read_rows, summarise
+from bough.data.rows import Observations
+from bough.data.statistics import Statistics
+from bough.learning.node_classes import NodeClasses
 from bough.model.covariance import resolve_one
-from bough.learning.classes import NodeClasses
-from bough.logs import read_rows, summarise
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
-from bough.observations import Observations
-from bough.statistics import Statistics
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 Structure = Literal["full", "diagonal", "scaled"]
 
@@ -88,7 +88,7 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
 
 def _summed(rows: Observations, model: type[Model]) -> Statistics:
     """The sums of rows, which are checked."""
-    exposure = model.kind.checked_exposure(inputs.vector(rows.reward, "rewards"), rows.trials, rows.exposure)
+    exposure = model.kind.checked_exposure(_checks.vector(rows.reward, "rewards"), rows.trials, rows.exposure)
     return Statistics.from_rows(rows.action, rows.reward, rows.context, exposure=exposure)
 
 

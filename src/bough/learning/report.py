@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.learning.forest import Forest
 from bough.model.model import Model
 

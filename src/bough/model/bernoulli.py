@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from bough.arrays import Floats, Names
+from bough._arrays import Floats, Names
 from bough.model.likelihood import LARGEST, Likelihood, check_each, column_beside, raise_constant, raise_odd_sums
 from bough.model.logistic import logistic_mean
 from bough.model.model import Model
@@ -24,6 +24,7 @@ class Bernoulli(Likelihood):
 
     name: ClassVar[str] = "bernoulli"
     code: ClassVar[int] = 1
+    has_exposure: ClassVar[bool] = True
     exposure_word: ClassVar[str | None] = "trials"
     is_logistic: ClassVar[bool] = True
     usual_variance: ClassVar[float | None] = 1.0

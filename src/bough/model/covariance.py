@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.model.likelihood import LARGEST
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 _ROUNDING = 1e-10  # how far from symmetric and semi-definite rounding may have brought a matrix
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bough import storage
+from bough import _storage
+from bough._storage import Contents
 from bough.model.covariance import checked_classes
 from bough.model.kinds import MODELS
 from bough.model.model import Model
-from bough.storage import Contents
-from bough.treefile import restored_tree, tree_arrays
+from bough.tree.files import restored_tree, tree_arrays
 
 _KIND = "model"
 _VERSION = 1
@@ -22,12 +22,12 @@ _VERSION = 1
 def write_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model's file."""
     header, arrays = model_contents(model)
-    storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
+    _storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:
     """The model of a file that `write_model` wrote."""
-    with storage.read(path, _KIND, _VERSION) as contents:
+    with _storage.read(path, _KIND, _VERSION) as contents:
         return restored_model(contents)
 
 

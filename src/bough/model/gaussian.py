@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bough.arrays import Floats, Names
+from bough._arrays import Floats, Names
 from bough.model.likelihood import LARGEST, Likelihood
 from bough.model.model import Model
 
@@ -31,9 +31,17 @@ class Gaussian(Likelihood):
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_variance", _checked_noise(self.noise_variance))
 
-    @property
+    @cached_property
     def noise_deviation(self) -> float:
         return float(np.sqrt(self.noise_variance))
+
+    def is_plain(self, reward: float) -> bool:
+        return abs(reward) < self._limit  # False for NaN
+
+    @cached_property
+    def _limit(self) -> float:
+        """What squares, in units of the noise, to a number."""
+        return LARGEST * min(self.noise_deviation, 1.0)
 
     def mean_reward(self, score: Any) -> Any:
         return score

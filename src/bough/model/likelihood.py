@@ -1,4 +1,4 @@
-"""Likelihood: how a reward comes about, given its score; one object per kind of reward, and all that the rest asks of it.
+"""Likelihood: how a reward comes about, given its score; one object per kind, and all that the rest asks of it.
 
 A *score* is the action's parameter, or its product with the context. The mean reward increases with the score, so that
 the best action has the highest.
@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bough import inputs
-from bough.arrays import Floats, Names
+from bough import _checks
+from bough._arrays import Floats, Names
 
 LARGEST = 1e150  # the square of anything larger is no longer a number
 
@@ -27,8 +27,10 @@ class Likelihood(ABC):
     """What files and the command line call it."""
     code: ClassVar[int]
     """What `inference.kernels.likelihoods` calls it."""
+    has_exposure: ClassVar[bool] = False
+    """Whether an observation has a size."""
     exposure_word: ClassVar[str | None] = None
-    """What a user calls the size of an observation, "trials" or "exposure"; None where it has none."""
+    """What a user calls that size: "trials" or "exposure"."""
     is_conjugate: ClassVar[bool] = False
     """Whether the posterior is Gaussian exactly; otherwise expectation propagation makes it so."""
     sums_suffice: ClassVar[bool] = False
@@ -45,18 +47,13 @@ class Likelihood(ABC):
     """The largest mean reward that can be simulated."""
 
     @property
-    def has_exposure(self) -> bool:
-        """Whether an observation has a size: trials, or exposure."""
-        return self.exposure_word is not None
-
-    @property
     def noise_deviation(self) -> float:
         """The standard deviation of a reward around its score; 1 where rewards are not on the scale of scores."""
         return 1.0
 
     def parameters(self) -> dict[str, float]:
         """Its own parameters, by name."""
-        return dict(self.__dict__)
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_parameters(cls, given: Mapping[str, Any]) -> Self:
@@ -89,7 +86,7 @@ class Likelihood(ABC):
 
     def is_plain(self, reward: float) -> bool:
         """Whether a single reward needs no further look: a quick check that may say no to what is fine."""
-        return bool(abs(reward) < LARGEST * min(self.noise_deviation, 1.0))  # False for NaN
+        return abs(reward) < LARGEST  # False for NaN
 
     @classmethod
     @abstractmethod
@@ -144,7 +141,9 @@ def raise_constant(total: float, exposure: float) -> None:
     )
 
 
-def raise_odd_sums(bad: Any, actions: Names, total: Floats, squares: Floats, size: Floats, owner: str, wanted: str) -> None:
+def raise_odd_sums(
+    bad: Any, actions: Names, total: Floats, squares: Floats, size: Floats, owner: str, wanted: str
+) -> None:
     """A `ValueError` that shows the first of the bad sums, if there are any."""
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
@@ -158,7 +157,7 @@ def column_beside(given: Any, what: str, rewards: Floats) -> Floats:
     """Numbers beside the rewards, all 1 where none are given."""
     if given is None:
         return np.ones(len(rewards))
-    column = inputs.floats(given, what)
+    column = _checks.floats(given, what)
     if column.ndim == 0:
         column = np.broadcast_to(column, rewards.shape)
     if column.shape != rewards.shape:

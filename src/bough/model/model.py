@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.model.likelihood import Likelihood
 from bough.model.prior import TreePrior
 

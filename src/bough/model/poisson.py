@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import pdtr, pdtrik
 
-from bough.arrays import Floats, Names
+from bough._arrays import Floats, Names
 from bough.model.likelihood import LARGEST, Likelihood, check_each, column_beside, raise_odd_sums
+from bough.model.model import Model
 
 _MOST_COUNTED = 1e8  # a rate beyond which drawing a count would take too long
-from bough.model.model import Model
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Poisson(Likelihood):
 
     name: ClassVar[str] = "poisson"
     code: ClassVar[int] = 2
+    has_exposure: ClassVar[bool] = True
     exposure_word: ClassVar[str | None] = "exposure"
     is_exponential: ClassVar[bool] = True
     usual_variance: ClassVar[float | None] = 1.0

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from bough import seeds
-from bough.arrays import Floats, Nodes
+from bough import _seeds
+from bough._arrays import Floats, Nodes
 from bough.model.covariance import ClassCovariances, factors, resolve
 from bough.model.likelihood import LARGEST
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,7 +161,7 @@ class TreePrior:
         """
         tree, of_node = self.tree, self.classes.of_node
         shape = (tree.n_nodes,) if self.is_scalar else (tree.n_nodes, self.dim)
-        parameters = seeds.generator(rng).standard_normal(shape)
+        parameters = _seeds.generator(rng).standard_normal(shape)
         starts = tree.level_start.tolist()
         for start, end in pairwise(starts):
             step = self._prior_step(of_node[start:end], parameters[start:end])

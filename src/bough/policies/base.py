@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
 
-from bough import inputs, observations
-from bough.arrays import Flags, Floats, Integers, Nodes
+from bough import _checks
+from bough._arrays import Flags, Floats, Integers, Nodes
+from bough.data.rows import checked_context, checked_contexts
 from bough.model.model import Model
 
 NOTHING = np.empty(0, dtype=np.int32)
@@ -94,7 +95,7 @@ class ScoringPolicy(ABC):
         model = self._model
         tree = model.tree
         if context is not None or not model.is_scalar:
-            context = observations.checked_context(model, context)
+            context = checked_context(model, context)
         candidates, excluded = None, NOTHING  # what most decisions have
         if among is not None or not isinstance(exclude, tuple) or exclude:
             candidates, excluded = self._checked_choices(among, exclude)
@@ -148,7 +149,7 @@ class ScoringPolicy(ABC):
                 raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
             rows = itertools.repeat(None, int(contexts))
         else:
-            rows = observations.checked_contexts(self._model, contexts)
+            rows = checked_contexts(self._model, contexts)
         tree = self._model.tree
         return [tree.node_names.name(int(self._choose(row, 1, None, NOTHING)[0])) for row in rows]
 
@@ -165,9 +166,9 @@ class ScoringPolicy(ABC):
         array([0.32, 0.34])
         """
         nodes = self._model.tree.action_nodes(listed(actions, "actions"))
-        samples = inputs.whole_number("samples", samples, least=1)
+        samples = _checks.whole_number("samples", samples, least=1)
         if context is not None or not self._model.is_scalar:
-            context = observations.checked_context(self._model, context)
+            context = checked_context(self._model, context)
         chosen = np.array([self._choose(context, 1, None, NOTHING)[0] for _ in range(samples)])
         found, times = np.unique(chosen, return_counts=True)
         place = np.minimum(np.searchsorted(found, nodes), len(found) - 1)
@@ -202,7 +203,7 @@ def listed(names: Any, what: str) -> list[Any]:
 
 
 def _checked_k(k: int, n_choices: int) -> int:
-    k = inputs.whole_number("k", k, least=1)
+    k = _checks.whole_number("k", k, least=1)
     if k > n_choices:
         raise ValueError(f"k is {k}; give at most {n_choices}, the number of actions to choose from")
     return k

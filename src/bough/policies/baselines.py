@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
-from bough import observations, seeds
-from bough.arrays import Floats, Nodes
+from bough import _seeds
+from bough._arrays import Floats, Nodes
+from bough.data.rows import checked_rows, checked_sums
+from bough.data.statistics import Statistics
 from bough.model.bernoulli import BernoulliModel
 from bough.model.files import model_contents, restored_model
 from bough.model.logistic import logistic_moments
@@ -18,7 +20,6 @@ from bough.model.model import Model
 from bough.policies import files
 from bough.policies.base import ScoringPolicy
 from bough.policies.posterior_policy import PosteriorPolicy
-from bough.statistics import Statistics
 
 
 class BayesUCB(PosteriorPolicy):
@@ -76,7 +77,7 @@ class BetaTS(ScoringPolicy):
         if not isinstance(model, Model) or not model.kind.is_logistic or not model.is_scalar:
             raise ValueError(f"model is {model!r}; BetaTS takes a bough.BernoulliModel without contexts")
         self.model = model
-        self._rng = seeds.generator(seed)
+        self._rng = _seeds.generator(seed)
         spread, which = np.unique(model.tree.at_leaves(model.marginal_covariance), return_inverse=True)
         prior = np.array([_matched_beta(model.mean, variance) for variance in spread.tolist()])
         self.successes, self.failures = np.ascontiguousarray(prior[which].T)
@@ -105,13 +106,13 @@ class BetaTS(ScoringPolicy):
 
     def update(self, action: Any, reward: Any, context: Any = None, *, trials: Any = None) -> None:
         """Learn from one reward, or from arrays of them; as `Posterior.update`."""
-        rows = observations.checked_rows(self.model, action, reward, context, trials, None)
+        rows = checked_rows(self.model, action, reward, context, trials, None)
         assert rows.exposure is not None
         self._add(rows.leaves, rows.rewards, rows.exposure)
 
     def absorb(self, statistics: Statistics) -> None:
         """Learn from rows that come summed; as `Posterior.absorb`."""
-        leaves = observations.checked_sums(self.model, statistics)
+        leaves = checked_sums(self.model, statistics)
         self._add(leaves, statistics.sum_y, statistics.exposure_or_count)
 
     def _add(self, leaves: Nodes, successes: Floats, trials: Floats) -> None:
@@ -140,7 +141,7 @@ class BetaTS(ScoringPolicy):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The policy that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
         with files.read(path, cls.__name__) as contents:
-            policy = cls(restored_model(contents), files.restored_generator(contents.header["generator"]))
+            policy = cls(cast(BernoulliModel, restored_model(contents)), files.restored_generator(contents.header["generator"]))
             n = policy.model.tree.n_actions
             for name in ("successes", "failures"):
                 counts = contents.array(name, np.float64, (n,))

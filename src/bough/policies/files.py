@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from bough import storage
-from bough.storage import Contents
+from bough import _storage
+from bough._storage import Contents
 
 _KIND = "agent"
 VERSION = 2
@@ -21,13 +20,13 @@ _GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")  # numpy's ow
 
 def write(path: str | os.PathLike[str], policy: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write the file of a policy of that name."""
-    storage.write(path, {**header, "policy": policy, "kind": _KIND, "version": VERSION}, arrays)
+    _storage.write(path, {**header, "policy": policy, "kind": _KIND, "version": VERSION}, arrays)
 
 
 @contextmanager
 def read(path: str | os.PathLike[str], policy: str) -> Iterator[Contents]:
     """The open contents of the file of a policy of that name."""
-    opened: AbstractContextManager[Contents] = storage.read(path, _KIND, VERSION)
+    opened: AbstractContextManager[Contents] = _storage.read(path, _KIND, VERSION)
     with opened as contents:
         found = contents.header["policy"]
         if found != policy:

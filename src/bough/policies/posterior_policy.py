@@ -6,14 +6,14 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Self
 
-from bough import inputs, observations, seeds
-from bough.arrays import Floats
+from bough import _checks, _seeds
+from bough._arrays import Floats
+from bough.data.rows import checked_sums, one_row
+from bough.data.statistics import Statistics
 from bough.model.model import Model
-from bough.observations import Rows
 from bough.policies import files
 from bough.policies.base import ScoringPolicy
 from bough.posterior import Posterior
-from bough.statistics import Statistics
 
 if TYPE_CHECKING:
     from bough.learning.online import Refit
@@ -23,7 +23,7 @@ class PosteriorPolicy(ScoringPolicy):
     """A policy with a posterior; subclasses say which model they assume, and how they score."""
 
     def __init__(self, model: Model | Posterior, seed: Any = None, *, refit: bool = False) -> None:
-        self._rng = seeds.generator(seed)
+        self._rng = _seeds.generator(seed)
         if isinstance(model, Posterior):
             if not self._assumed(model.model).is_same_prior(model.model):
                 raise ValueError(
@@ -92,7 +92,7 @@ class PosteriorPolicy(ScoringPolicy):
             return
         with self._refit.lock:
             self.posterior.update(action, reward, context, trials=trials, exposure=exposure)
-            many = trials is not None or not inputs.is_one(reward)
+            many = trials is not None or not _checks.is_one(reward)
             self.posterior = self._refit.after(math.inf if many else 1, self.posterior)
 
     def absorb(self, statistics: Statistics) -> None:
@@ -117,7 +117,7 @@ class PosteriorPolicy(ScoringPolicy):
         if context is None:
             self.posterior._observe_one(int(leaf[0]), reward)
         else:
-            self.posterior._observe(observations.one_row(model, leaf, reward, context))
+            self.posterior._observe(one_row(model, leaf, reward, context))
         if self._refit is not None:
             with self._refit.lock:
                 self.posterior = self._refit.after(1, self.posterior)
@@ -179,8 +179,8 @@ def _made_refit(posterior: Posterior, refit: bool) -> Refit | None:
 
 
 def _checked_twin(posterior: Posterior, statistics: Statistics) -> Posterior:
-    """The posterior itself, or, where its evidence is not known, that of the statistics, which must be the same rows."""
-    leaves = observations.checked_sums(posterior.model, statistics)
+    """The posterior itself, or, where its evidence is not known, that of the statistics, if they are the same rows."""
+    leaves = checked_sums(posterior.model, statistics)
     kind = posterior.model.kind
     known = float(kind.n_observations(statistics.count, statistics.exposure_or_count).sum()) if len(leaves) else 0.0
     if abs(known - posterior.n_observations) > 0.75:  # the posterior's is rounded

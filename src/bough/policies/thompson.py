@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.model.model import Model
 from bough.policies.base import largest
 from bough.policies.posterior_policy import PosteriorPolicy

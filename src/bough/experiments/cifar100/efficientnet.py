@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bough.arrays import Flags
+from bough._arrays import Flags
 
 Embedding: TypeAlias = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 """From images (n, 3, height, width) to what describes them (n, WIDTH)."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.experiments.cifar100 import efficientnet
 from bough.experiments.cifar100.files import Progress, append, check_place, replacing, report
 from bough.experiments.cifar100.reader import Archive

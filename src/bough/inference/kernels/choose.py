@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
 

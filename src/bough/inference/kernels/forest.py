@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.rotations import fold_dense
 
@@ -131,7 +131,7 @@ def gather_vectors(
                 left[j] = row[d + j]
             above = parent[slot]
             fold_dense(left, collected[above] if above >= 0 else top)
-            deviance += left[d] * left[d]
+            deviance += float(left[d] * left[d])
         for k in range(d):
             deviance += 2.0 * math.log(own[k, k])
     return deviance

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
 # The kinds, as the likelihoods of `bough.model.likelihoods` number themselves.

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Integers, Nodes
+from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.kernels.choose import choose
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.vector import observe_row

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
-from bough.inference.kernels.scalar import ETA, ETA_SENT, M, M_SENT, refresh_path
+from bough.inference.kernels.scalar import ETA, ETA_SENT, M_SENT, M, refresh_path
 from bough.inference.kernels.sites import site
 from bough.inference.kernels.slots import place
 
@@ -169,7 +169,7 @@ def site_surplus(
     evidence: Floats,  # (rows, 8)
     state: Floats,  # (T, 4)
 ) -> float:
-    """The sum over actions of how much more probable, as a logarithm, the counts are than their sites, in the cavity."""
+    """The sum over actions of how much more probable, as a logarithm, counts are than their sites, in the cavity."""
     total = 0.0
     for i in range(len(slots)):
         slot = slots[i]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
 _ROOT_HALF = math.sqrt(0.5)

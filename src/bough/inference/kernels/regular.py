@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.groups import free_child, mark_touched
 from bough.inference.kernels.jit import kernel
 

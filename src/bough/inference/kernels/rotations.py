@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
 
@@ -88,7 +88,7 @@ def enter(
 
 @kernel
 def fold_dense(row: Floats, matrix: Floats) -> None:
-    """Rotates row (n,) into matrix (d, n), whose first d columns are triangular, overwriting both; those of row are 0."""
+    """Rotates row (n,) into matrix (d, n), triangular in its first d columns; overwrites both, row with zeros there."""
     for k in range(len(matrix)):
         if row[k] != 0.0:
             c, s = rotation(matrix[k, k], row[k])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.slots import place
 
-# Columns of the evidence of an action with Gaussian rewards: their number, their mean, and their sum of squares around it.
+# Columns of the evidence of an action with Gaussian rewards: their number, mean, and sum of squares around it.
 COUNT, MEAN, SPREAD = range(3)
 # Columns of the state of a slot: what it has collected from below, and what it has sent to its parent.
 M, ETA, M_SENT, ETA_SENT = range(4)

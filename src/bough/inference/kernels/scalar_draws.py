@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
-from bough.inference.kernels.scalar import DEVIATION, ETA, GAIN, M, M_SENT, OFFSET
+from bough.inference.kernels.scalar import DEVIATION, ETA, GAIN, M_SENT, OFFSET, M
 
 
 @kernel

@@ -12,12 +12,11 @@ import math
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.groups import free_child, mark_touched
 from bough.inference.kernels.heap import grown, grown_rows, pop, push
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.quantiles import quantile, rate
-
 
 RATE_STEP = 32.0  # entries of the table of rates for each unit
 RATE_FROM, RATE_TO = -6.0, 39.0

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.likelihoods import BERNOULLI, POISSON, log_likelihood, slopes
 

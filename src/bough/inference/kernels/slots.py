@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
 
 _SPREAD = 2654435761  # Knuth's multiplier; node * _SPREAD stays below 2**63
@@ -55,7 +55,7 @@ def touch(
     path: Nodes,  # (height + 1,) scratch
     slots: Nodes,  # (n,)
 ) -> tuple[int, int, int]:
-    """Overwrites slots, and writes new nodes into slot_*, table; returns the new count, n_rows and done, short of room."""
+    """Overwrites slots, and writes new nodes into slot_*, table; returns the new count, n_rows and done."""
     for i in range(done, len(leaves)):
         if count + len(path) > len(slot_node):
             return count, n_rows, i

@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Integers, Nodes
+from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.rotations import enter, fold
 
-# Columns of the evidence of an action in contexts: the number of rewards, their sum, what no parameter explains of their
-# squares, and from here on the packed triangle [R | z] that says the same as all of them.
+# Columns of the evidence of an action in contexts: the number of rewards, their sum, what no parameter explains of
+# their squares, and from here on the packed triangle [R | z] that says the same as all of them.
 COUNT, TOTAL, RESIDUAL, TRIANGLE = range(4)
 
 _CANCELLED = 1e-6  # of a row's square: where less of it is left, a difference has lost more than three digits
@@ -87,7 +87,7 @@ def message_row(
     scale = 1.0 / (deviation * math.sqrt(size))
     for j in range(d):
         u[j] *= scale
-    return right * scale
+    return float(right * scale)
 
 
 @kernel
@@ -163,7 +163,7 @@ def observe_row(
     combination: Floats,  # (d + 1,)
     account: Floats,  # (2,)
 ) -> None:
-    """Takes one reward into its action's evidence and from there to the root, updating evidence to stale, and account."""
+    """Takes one reward into its action's evidence and to the root, updating evidence to stale, and account."""
     d = len(mean)
     r = x[d]
     for j in range(d):

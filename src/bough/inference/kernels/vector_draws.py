@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.jit import kernel
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from bough.arrays import Floats
+from bough._arrays import Floats
 from bough.model.gaussian import GaussianModel
 
 

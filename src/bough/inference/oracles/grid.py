@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from bough import inputs
-from bough.arrays import Floats
+from bough import _checks
+from bough._arrays import Floats
+from bough.data.rows import checked_rows
 from bough.model.model import Model
-from bough.observations import checked_rows
 
 _REACH = 10.0  # standard deviations that a grid spans either way; log-concave likelihoods only narrow the prior
 _FALL = 60.0  # where a log likelihood is so far below its maximum, no mass is left
@@ -56,7 +56,7 @@ class GridPosterior:
         if not model.is_scalar:
             raise ValueError(f"the model takes contexts of length {model.dim}; a grid is for models without contexts")
         self.model = model
-        self._points = None if points is None else inputs.whole_number("points", points, least=2)
+        self._points = None if points is None else _checks.whole_number("points", points, least=2)
         self._variance = model.classes.table[model.classes.of_node]
         # An action's log likelihood is total * theta - exposure * A(theta): two sums hold all of its data.
         self._total, self._exposure = np.zeros((2, model.tree.n_nodes))
@@ -66,7 +66,7 @@ class GridPosterior:
     def update(self, actions: Any, rewards: Any, *, trials: Any = None, exposure: Any = None) -> None:
         """Add observations, given as lists."""
         rows = checked_rows(self.model, actions, rewards, None, trials, exposure)
-        noise = self.model.likelihood.noise_deviation ** 2
+        noise = self.model.likelihood.noise_deviation**2
         np.add.at(self._total, rows.leaves, rows.rewards / noise)
         np.add.at(self._exposure, rows.leaves, 1.0 / noise if rows.exposure is None else rows.exposure)
         if self.model.kind.is_conjugate:

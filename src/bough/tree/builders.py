@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
-from bough.arrays import Integers
-from bough.names import is_missing, plain
+from bough._arrays import Integers
+from bough.tree.names import is_missing, plain
 
 _MOST_NODES = 2**31 - 1
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from bough.model.covariance import by_height
-from bough.model.logistic import logistic_mean
 from bough.model.bernoulli import BernoulliModel
+from bough.model.covariance import by_height
 from bough.model.gaussian import GaussianModel
-from bough.tree import Tree
+from bough.model.logistic import logistic_mean
+from bough.tree.tree import Tree
 
 CLICK_VARIANCES = (0.1, 0.2, 0.4, 0.3)  # of log-odds, actions first
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bough import storage
-from bough.arrays import Nodes
-from bough.names import NodeNames, NumberedNames, StoredNames
-from bough.storage import Contents
-from bough.tree import Tree
+from bough import _storage
+from bough._arrays import Nodes
+from bough._storage import Contents
+from bough.tree.names import NodeNames, NumberedNames, StoredNames
+from bough.tree.tree import Tree
 
 _NAME_PARTS = ("text", "ends", "integers")
 _MOST_NODES = 2**31 - 1
@@ -20,8 +20,8 @@ def tree_arrays(tree: Tree) -> dict[str, Any]:
     """The topology and the names of a tree."""
     arrays: dict[str, Any] = {"n_children": np.diff(tree.child_start)}
     if isinstance(tree.node_names, StoredNames):
-        arrays |= storage.pack_names("inner", tree.node_names.inner)
-        arrays |= storage.pack_names("actions", tree.node_names.actions)
+        arrays |= _storage.pack_names("inner", tree.node_names.inner)
+        arrays |= _storage.pack_names("actions", tree.node_names.actions)
     return arrays
 
 
@@ -46,8 +46,8 @@ def _restored_names(contents: Contents, n_children: Nodes) -> NodeNames:
         return NumberedNames(len(n_children))
     inner_nodes = np.flatnonzero(n_children).astype(np.int32)
     leaves = np.flatnonzero(n_children == 0).astype(np.int32)
-    inner = storage.unpack_names("inner", contents, len(inner_nodes))
-    actions = storage.unpack_names("actions", contents, len(leaves))
+    inner = _storage.unpack_names("inner", contents, len(inner_nodes))
+    actions = _storage.unpack_names("actions", contents, len(leaves))
     names = StoredNames(inner_nodes, leaves, inner, actions)
     twice = names.duplicate()
     if twice is not None:

@@ -16,13 +16,13 @@ from typing import Any, Literal, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from bough import inputs
-from bough.arrays import Flags, Floats, Integers
-from bough.logfiles import Frame, collected, file_errors, opened_log
-from bough.names import NumberedNames, as_column, is_missing
-from bough.observations import Observations
-from bough.statistics import Statistics
-from bough.tree import Tree
+from bough import _checks
+from bough._arrays import Flags, Floats, Integers
+from bough.data.files import Frame, collected, file_errors, opened_log
+from bough.data.rows import Observations
+from bough.data.statistics import Statistics
+from bough.tree.names import NumberedNames, as_column, is_missing
+from bough.tree.tree import Tree
 
 _SLICE = 1 << 18  # rows of a frame in memory whose products are made at once
 _SHOWN = 3  # rows and names that an error message shows
@@ -68,7 +68,7 @@ def summarise(
     if bad not in ("error", "skip"):
         raise ValueError(f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used')
     features = _checked_context(context, intercept)
-    seen = inputs.either(trials, exposure)
+    seen = _checks.either(trials, exposure)
     for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
         if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
             raise ValueError(f"{what} is {column!r}; give the name of a column")
@@ -93,7 +93,7 @@ def read_rows(
 ) -> tuple[Observations, Statistics]:
     """The rows of a log in memory, where sums are not enough, and its `summarise`, which has checked them."""
     sums = summarise(log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad)
-    seen = inputs.either(trials, exposure)
+    seen = _checks.either(trials, exposure)
     names = _Names(action, reward, tuple(context), None, seen, trials is not None, intercept)
     if isinstance(log, (str, os.PathLike)):
         with file_errors(log):

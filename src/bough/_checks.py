@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Floats, Names
+from bough._arrays import Floats, Names
 
 
 def whole_number(what: str, value: Any, least: int) -> int:

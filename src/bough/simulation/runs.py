@@ -11,22 +11,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough.arrays import Floats
-from bough.choosing import Chooser, Policy
-from bough.inference import scalar_kernels, vector_kernels
-from bough.inference.scalar_sites import FAMILIES
-from bough.model.gaussian import GaussianModel
+from bough._arrays import Floats
+from bough.inference.evidence import ContextEvidence
+from bough.inference.kernels.play_scalar import play as play_scalar
+from bough.inference.kernels.play_vector import play as play_vector
 from bough.model.model import Model
-from bough.policies import SMALL, BayesUCB
+from bough.policies.base import Policy, ScoringPolicy
+from bough.policies.baselines import BayesUCB
+from bough.policies.thompson import SMALL
 from bough.policy_table import Rewards, find_built_in
-from bough.tree import Tree
-from bough.worlds import World
+from bough.simulation.worlds import World
+from bough.tree.tree import Tree
 
 _NO_VALUES = np.empty(0)
 _NO_PLACES = np.empty(0, dtype=np.int64)
 
 
-class Played(NamedTuple):
+class RunResult(NamedTuple):
     """What one run of one policy came to."""
 
     gaps: Floats
@@ -40,7 +41,7 @@ class Played(NamedTuple):
     n_actions: int
 
 
-Player = Callable[[World, np.random.Generator], Played]
+Runner = Callable[[World, np.random.Generator], RunResult]
 
 
 def is_compiled(model: Model, policy: Any) -> bool:
@@ -56,33 +57,33 @@ def is_compiled(model: Model, policy: Any) -> bool:
 
 def _rewards(model: Model) -> Rewards:
     if model.is_scalar:
-        return "counts" if model.has_counts else "numbers"
-    return "counts in contexts" if model.has_counts else "numbers in contexts"
+        return "conjugate" if model.kind.is_conjugate else "other"
+    return "conjugate in contexts" if model.kind.is_conjugate else "other in contexts"
 
 
-def player(model: Model, policy: Any) -> Player:
+def runner(model: Model, policy: Any) -> Runner:
     """A function that plays one run in a world of this model."""
     built_in = find_built_in(policy)
     if built_in is None or not is_compiled(model, policy):
         return lambda world, rng: _timed(world, _play_in_python, _made(policy, world.model, rng))
-    believed = policy(model).posterior.model
+    assumed = policy(model).posterior.model
     sampled = built_in.samples
     if model.is_scalar:
-        return lambda world, rng: _timed(world, _play_scalar, believed, sampled, policy is BayesUCB, rng)
-    return lambda world, rng: _timed(world, _play_vector, believed, sampled, rng)
+        return lambda world, rng: _timed(world, _play_scalar, assumed, sampled, policy is BayesUCB, rng)
+    return lambda world, rng: _timed(world, _play_vector, assumed, sampled, rng)
 
 
-def _timed(world: World, play: Callable[..., tuple[Floats, int]], *arguments: Any) -> Played:
+def _timed(world: World, play: Callable[..., tuple[Floats, int]], *arguments: Any) -> RunResult:
     start = time.perf_counter()
     gaps, tried = play(world, *arguments)
     seconds = time.perf_counter() - start
-    return Played(gaps, tried, seconds, world.average_best(), len(world.truth))
+    return RunResult(gaps, tried, seconds, world.average_best(), len(world.truth))
 
 
 def _made(policy: Any, model: Model, rng: np.random.Generator) -> Policy:
     fresh = isinstance(policy, Policy) and not isclass(policy)
     made: Any = copy.deepcopy(policy) if fresh else policy(model, seed=rng)
-    if isinstance(made, Chooser):
+    if isinstance(made, ScoringPolicy):
         made._rng = rng  # a copy would otherwise draw the same numbers in every run
     if not isinstance(made, Policy):
         raise ValueError(f"{policy!r} made a {type(made).__name__}; a policy has decide and update")
@@ -126,38 +127,38 @@ def _residuals(world: World) -> tuple[Any, Any, Floats]:
 
 
 def _play_scalar(
-    world: World, believed: Model, sampled: bool, optimist: bool, rng: np.random.Generator
+    world: World, assumed: Model, sampled: bool, optimist: bool, rng: np.random.Generator
 ) -> tuple[Floats, int]:
-    tree, rounds = believed.tree, world.rounds
+    tree, rounds = assumed.tree, world.rounds
     quantiles = np.zeros(rounds)
     if optimist:
         quantiles[:] = [NormalDist().inv_cdf(1.0 - 1.0 / max(t, 2)) for t in range(1, rounds + 1)]
-    even = believed.classes.kind == "depth" and bool(tree.leaves[0] == tree.level_start[-2])
+    even = assumed.classes.kind == "depth" and bool(tree.leaves[0] == tree.level_start[-2])
     gap = np.empty(rounds)
-    state = np.zeros((tree.n_nodes, 9 if believed.has_counts else 6))
-    precision = 1.0 / believed.noise_variance if isinstance(believed, GaussianModel) else 0.0
-    scalar_kernels.play(
-        FAMILIES[believed.rewards], sampled, even, quantiles, rng, world.truth, world.best(world.truth), world.noise,
-        *_residuals(world), tree.leaves, tree.parent, believed.classes.of_node, believed.classes.table,
-        believed.class_factors, believed.mean, precision, state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes),
-        np.empty(tree.n_nodes), np.empty(tree.n_actions), gap,
+    likelihood = assumed.likelihood
+    evidence, state = np.zeros((tree.n_nodes, 2)), np.zeros((tree.n_nodes, 4))
+    play_scalar(
+        likelihood.code, sampled, even, quantiles, rng, world.truth, world.best(world.truth), world.noise,
+        *_residuals(world), tree.leaves, tree.parent, assumed.classes.of_node, assumed.classes.table,
+        assumed.class_factors, assumed.mean, 1.0 / likelihood.noise_deviation**2, evidence, state,
+        np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes), np.empty(tree.n_nodes), np.empty(tree.n_actions), gap,
     )  # fmt: skip
-    seen = scalar_kernels.EXPOSURE if believed.has_counts else scalar_kernels.M
-    return gap, int((state[tree.leaves, seen] > 0.0).sum())
+    return gap, int((state[tree.leaves, 0] > 0.0).sum())
 
 
-def _play_vector(world: World, believed: GaussianModel, sampled: bool, rng: np.random.Generator) -> tuple[Floats, int]:
+def _play_vector(world: World, assumed: Model, sampled: bool, rng: np.random.Generator) -> tuple[Floats, int]:
     assert world.contexts is not None
-    tree, d, rounds = believed.tree, believed.dim, world.rounds
+    tree, d, rounds = assumed.tree, assumed.dim, world.rounds
     gap = np.empty(rounds)
     triangle = np.zeros((tree.n_nodes, d, d))
     triangle[:] = np.eye(d)
     touched = np.zeros(tree.n_nodes, dtype=np.bool_)
     eligible = np.ones(tree.n_actions, dtype=np.bool_) if world.eligible is None else world.eligible
-    vector_kernels.play(
+    play_vector(
         sampled, rng, world.truth, eligible, world.contexts, world.noise, *_residuals(world), tree.leaves, tree.parent,
-        believed.classes.of_node, np.ascontiguousarray(believed.class_factors.transpose(0, 2, 1)),
-        np.asarray(believed.mean), np.sqrt(believed.noise_variance), triangle, np.zeros((tree.n_nodes, d, d)),
+        assumed.classes.of_node, np.ascontiguousarray(assumed.class_factors.transpose(0, 2, 1)),
+        np.asarray(assumed.mean), assumed.likelihood.noise_deviation,
+        np.zeros((tree.n_nodes, ContextEvidence(assumed).width)), triangle, np.zeros((tree.n_nodes, d, d)),
         np.zeros((tree.n_nodes, d)), np.empty((tree.n_nodes, d, d)), touched, np.empty((tree.n_nodes, d)),
         np.empty(tree.n_actions), gap,
     )  # fmt: skip

@@ -25,8 +25,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from bough.arrays import Names
-from bough.names import as_column
+from bough._arrays import Names
+from bough.tree.names import as_column
 
 _HEADER = "header"
 _LARGEST_HEADER = 1_000_000  # bytes

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Integers
+from bough._arrays import Flags, Floats, Integers
 from bough.model.model import Model
 
 Contexts = Callable[[np.random.Generator, int], Floats] | Floats | None
@@ -150,7 +150,7 @@ class Problem(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class FromPrior:
     """The problem of a model: every run draws its own true parameters from the prior."""
 
     model: Model

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import bough
-from bough import inputs, policy_table
+from bough import _checks, policy_table
 from bough.experiments import registry
 from bough.experiments.options import Options
-
-REWARDS = {"gaussian": "GaussianModel", "bernoulli": "BernoulliModel", "poisson": "PoissonModel"}
+from bough.model.kinds import MODELS
 
 
 def reproduce(given: argparse.Namespace) -> None:
@@ -109,8 +108,9 @@ def fit(given: argparse.Namespace) -> None:
         raise ValueError("no tree was given; give --tree FILE, one path an action, or a table with --levels")
     if given.context is None and (given.structure is not None or given.intercept):
         raise ValueError("--structure and --intercept go with --context; name its columns, or leave them out")
-    kind = getattr(bough, REWARDS[given.rewards or "gaussian"])
-    if kind.has_counts and given.context is not None and given.weight is not None:
+    model: Any = MODELS[given.rewards or "gaussian"]
+    by_rows = not model.kind.sums_suffice and given.context is not None
+    if by_rows and given.weight is not None:
         raise ValueError("clicks and counts in contexts are fitted row by row; leave out --weight")
     penalty = None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty", ' or "none"')
     noise = given.noise if given.noise == "learn" else _number(given.noise, "--noise", ' or "learn"')
@@ -118,12 +118,12 @@ def fit(given: argparse.Namespace) -> None:
     tree = _read_tree(given.tree, given.levels)
     context = None if given.context is None else _listed(given.context, "--context")
     bad: Literal["error", "skip"] = "skip" if given.skip_bad else "error"
-    kind.check_word(given.trials, given.exposure)
+    model.kind.check_words(given.trials, given.exposure)
     options: dict[str, Any] = {"trials": given.trials, "exposure": given.exposure, "bad": bad}
     columns, intercept = (given.action, given.reward, context), given.intercept
     data: Any
-    if kind.has_counts and context is not None:
-        read_rows = import_module("bough.logs").read_rows
+    if by_rows:
+        read_rows = import_module("bough.data.logs").read_rows
         pairs = [read_rows(log, tree, *columns, intercept=intercept, **options) for log in given.log]
         data, statistics = (sum(parts[1:], start=parts[0]) for parts in zip(*pairs, strict=True))
     else:
@@ -132,7 +132,7 @@ def fit(given: argparse.Namespace) -> None:
         )
         data = statistics = sum(others, start=first)
     fit = bough.fit_prior(
-        tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=kind
+        tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=model
     )
     for why, n in statistics.skipped.items():
         print(f"left out: {n:,} row{'s' if n != 1 else ''} ({why})")
@@ -170,11 +170,11 @@ def _listed(text: str, option: str) -> list[str]:
 
 def _read_tree(path: Path, levels: str | None) -> bough.Tree:
     if levels is not None:
-        tree: bough.Tree = import_module("bough.logfiles").tree_of_table(path, _listed(levels, "--levels"))
+        tree: bough.Tree = import_module("bough.data.files").tree_of_table(path, _listed(levels, "--levels"))
         return tree
     if path.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq"):
         raise ValueError(f"{path} is a table; name its columns, coarsest first, with --levels")
-    return bough.Tree.from_paths(inputs.text_lines(path, "one path an action, one a line"))
+    return bough.Tree.from_paths(_checks.text_lines(path, "one path an action, one a line"))
 
 
 def _model(given: argparse.Namespace) -> Any:
@@ -183,12 +183,12 @@ def _model(given: argparse.Namespace) -> Any:
         twice = next((name for name in options if getattr(given, name) is not None), None)
         if twice is not None:
             raise ValueError(f"--model has the tree and the prior already; leave out --{twice.replace('_', '-')}")
-        model = bough.GaussianModel.load(given.model)
-        if not model.is_scalar:
+        loaded = bough.GaussianModel.load(given.model)
+        if not loaded.is_scalar:
             raise ValueError(
-                f"{given.model} takes contexts of length {model.dim}, which the command does not have; use the library"
+                f"{given.model} takes contexts of length {loaded.dim}, which the command does not have; use the library"
             )
-        return model
+        return loaded
     if given.tree is not None:
         if given.branching is not None or given.height is not None:
             raise ValueError("--tree goes without --branching and --height; give one or the other")
@@ -197,20 +197,20 @@ def _model(given: argparse.Namespace) -> Any:
         raise ValueError("no tree was given; give --branching and --height, --tree FILE, or --model FILE")
     else:
         tree = bough.Tree.balanced(given.branching, given.height)
+    model: Any = MODELS[given.rewards or "gaussian"]
     covariance: Any = 1.0
     if given.by_depth:
         covariance = bough.by_depth([_number(value, "--by-depth") for value in given.by_depth.split(",")])
-    elif given.problem is None and given.rewards not in (None, "gaussian"):
-        covariance = 1.0 / (tree.height + 1)
+    elif given.problem is None and model.kind.usual_variance is not None:
+        covariance = model.kind.usual_variance / (tree.height + 1)
     elif given.problem != "constant":
         covariance = bough.by_height([2.0**height for height in range(tree.height + 1)])
     mean = 0.0 if given.mean is None else given.mean
-    kind = getattr(bough, REWARDS[given.rewards or "gaussian"])
-    if not kind.has_counts:
-        return kind(tree, mean, covariance, 1.0 if given.noise_variance is None else given.noise_variance)
+    if model.kind.noise_is_added:
+        return model(tree, mean, covariance, 1.0 if given.noise_variance is None else given.noise_variance)
     if given.noise_variance is not None:
         raise ValueError(f"--noise-variance goes with gaussian rewards, not with {given.rewards}; leave it out")
-    return kind(tree, mean, covariance)
+    return model(tree, mean, covariance)
 
 
 def _number(text: str, option: str, other: str = "") -> float:

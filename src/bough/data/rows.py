@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from bough import inputs
-from bough.arrays import Floats, Nodes
+from bough import _checks
+from bough._arrays import Floats, Nodes
+from bough.data.statistics import Statistics
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
-from bough.statistics import Statistics
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 
 class Rows(NamedTuple):
@@ -101,7 +101,7 @@ class Observations:
             full = [np.broadcast_to(1.0 if p is None else p, n) if np.ndim(p) == 0 else np.asarray(p) for p, n in parts]
             return np.concatenate(full)
 
-        names = [*inputs.as_names(self.action), *inputs.as_names(other.action)]
+        names = [*_checks.as_names(self.action), *_checks.as_names(other.action)]
         return Observations(names, *(joined(name) for name in ("reward", "context", "trials", "exposure")))
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ def rows_of(data: Any, model: Model) -> Rows:
     """A log as checked rows: `Observations`, or a tuple of actions, rewards and, in a contextual model, contexts."""
     if isinstance(data, tuple) and len(data) in (2, 3):
         data = Observations(*data)
-    if not isinstance(data, Observations) or inputs.is_one(data.reward):
+    if not isinstance(data, Observations) or _checks.is_one(data.reward):
         raise ValueError(
             f"the log is {_shown(data)}; give bough.Observations of its columns, or a tuple (actions, rewards) or "
             "(actions, rewards, contexts)"
@@ -134,13 +134,13 @@ def _shown(data: Any) -> str:
 
 def checked_rows(model: Model, action: Any, reward: Any, context: Any, trials: Any, exposure: Any) -> Rows:
     """One observation, or many, as arrays; a `ValueError` or `KeyError` that says what is wrong with them."""
-    if inputs.is_one(reward):
+    if _checks.is_one(reward):
         leaves = np.array([one_action(model.tree, action)], dtype=np.int32)
-        rewards = np.array([inputs.number(reward)])
+        rewards = np.array([_checks.number(reward)])
         contexts = None if context is None else checked_context(model, context)[None]
     else:
-        rewards = inputs.vector(reward, "rewards")
-        leaves = model.tree.action_nodes(inputs.as_names(action))
+        rewards = _checks.vector(reward, "rewards")
+        leaves = model.tree.action_nodes(_checks.as_names(action))
         if len(leaves) != len(rewards):
             raise ValueError(f"action has length {len(leaves)} and reward {len(rewards)}; give one for each")
         contexts = None if context is None else checked_contexts(model, context, len(rewards))
@@ -152,7 +152,7 @@ def checked_rows(model: Model, action: Any, reward: Any, context: Any, trials: A
 def checked_context(model: Model, context: Any) -> Floats:
     """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
     check_context_presence(model, context)
-    given = inputs.floats(context, "context")
+    given = _checks.floats(context, "context")
     if given.shape != (model.dim,):
         raise ValueError(f"the context has shape {given.shape}; give a vector of length {model.dim}")
     if not (np.abs(given) < LARGEST).all():
@@ -163,7 +163,7 @@ def checked_context(model: Model, context: Any) -> Floats:
 def checked_contexts(model: Model, contexts: Any, n: int | None = None) -> Floats:
     """Contexts as an (n, d) array, or a `ValueError` that says what is wrong with them."""
     check_context_presence(model, contexts)
-    given = inputs.floats(contexts, "context")
+    given = _checks.floats(contexts, "context")
     if given.shape != (len(given) if n is None and given.ndim else n, model.dim):
         wanted = f"({'n' if n is None else n}, {model.dim}), a row for each"
         raise ValueError(f"the contexts have shape {given.shape}; give {wanted}")
@@ -196,7 +196,7 @@ def check_context_presence(model: Model, context: Any) -> None:
 
 def one_row(model: Model, leaf: Nodes, reward: float, context: Floats) -> Rows:
     """One observation of what has been checked, of one trial or exposure 1."""
-    return Rows(leaf, np.array([reward]), context[None], np.ones(1) if model.kind.exposure_word else None)
+    return Rows(leaf, np.array([reward]), context[None], np.ones(1) if model.kind.has_exposure else None)
 
 
 def checked_sums(model: Model, statistics: Any) -> Nodes:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from bough.arrays import Integers, Names, Nodes
+from bough._arrays import Integers, Names, Nodes
 
 _LARGEST_SELF_HASH = 2**61 - 2  # Python hashes an integer up to here (but -1) to itself
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
@@ -31,7 +31,7 @@ class UnknownNameError(KeyError):
     >>> tree.index("blakc")
     Traceback (most recent call last):
     ...
-    bough.names.UnknownNameError: unknown name 'blakc'; did you mean 'black'?
+    bough.tree.names.UnknownNameError: unknown name 'blakc'; did you mean 'black'?
     """
 
     def __str__(self) -> str:

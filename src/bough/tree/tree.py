@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from bough import inputs, sources
-from bough.arrays import Floats, Names, Nodes
-from bough.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
+from bough import _checks
+from bough._arrays import Floats, Names, Nodes
+from bough.tree import builders
+from bough.tree.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +57,7 @@ class Tree:
         >>> tree.path("tea/green")
         ['', 'tea', 'tea/green']
         """
-        return cls._from_outline(sources.paths_outline(paths, sep))
+        return cls._from_outline(builders.paths_outline(paths, sep))
 
     @classmethod
     def from_parents(cls, parents: Sequence[int] | Nodes, names: Sequence[Hashable] | None = None) -> Tree:
@@ -71,10 +72,10 @@ class Tree:
         given = np.asarray(parents)
         if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
             raise ValueError(f"parents has shape {given.shape} and type {given.dtype}; give a list of integers")
-        listed = None if names is None else sources.named(names)
+        listed = None if names is None else builders.named(names)
         if listed is not None and len(listed) != len(given):
             raise ValueError(f"{len(listed)} names for {len(given)} nodes; give one a node")
-        return cls._from_outline(sources.Outline(given.astype(np.int64), listed))
+        return cls._from_outline(builders.Outline(given.astype(np.int64), listed))
 
     @classmethod
     def from_nested(cls, nested: Any, sep: str = "/") -> Tree:
@@ -87,7 +88,7 @@ class Tree:
         >>> tree.path("kettle")
         ['', 'home', 'home/kitchen', 'kettle']
         """
-        return cls._from_outline(sources.nested_outline(nested, sep))
+        return cls._from_outline(builders.nested_outline(nested, sep))
 
     @classmethod
     def from_frame(cls, frame: Any, columns: Sequence[str], sep: str = "/") -> Tree:
@@ -101,7 +102,7 @@ class Tree:
         >>> bough.Tree.from_frame(frame, ["kind", "product"]).path(102)
         ['', 'tea', 102]
         """
-        return cls._from_outline(sources.frame_outline(frame, columns, sep))
+        return cls._from_outline(builders.frame_outline(frame, columns, sep))
 
     @classmethod
     def from_networkx(cls, graph: Any, root: Hashable | None = None) -> Tree:
@@ -112,7 +113,7 @@ class Tree:
         >>> bough.Tree.from_networkx(graph).path("black")
         ['tea', 'black']
         """
-        return cls._from_outline(sources.graph_outline(graph, root))
+        return cls._from_outline(builders.graph_outline(graph, root))
 
     @classmethod
     def from_linkage(cls, linkage: Any, names: Sequence[Hashable] | None = None) -> Tree:
@@ -126,7 +127,7 @@ class Tree:
         >>> bough.Tree.from_linkage(Z, ["kettle", "toaster", "spade"]).path("kettle")
         ['cluster 4', 'cluster 3', 'kettle']
         """
-        return cls._from_outline(sources.linkage_outline(linkage, names))
+        return cls._from_outline(builders.linkage_outline(linkage, names))
 
     @classmethod
     def balanced(cls, branching: int, height: int) -> Tree:
@@ -136,19 +137,19 @@ class Tree:
         >>> bough.Tree.balanced(branching=10, height=3)
         Tree(n_nodes=1111, n_actions=1000, height=3)
         """
-        branching = inputs.whole_number("branching", branching, least=1)
-        height = inputs.whole_number("height", height, least=0)
+        branching = _checks.whole_number("branching", branching, least=1)
+        height = _checks.whole_number("height", height, least=0)
         n = height + 1 if branching == 1 else (branching ** (height + 1) - 1) // (branching - 1)
-        sources.check_size(n)
+        builders.check_size(n)
         number = np.arange(n + 1, dtype=np.int64)
         child_start = np.minimum(number * branching + 1, n).astype(np.int32)
         parent = ((number[:n] - 1) // branching).astype(np.int32)
         return cls._frozen(parent, child_start, NumberedNames(n))
 
     @classmethod
-    def _from_outline(cls, outline: sources.Outline) -> Tree:
+    def _from_outline(cls, outline: builders.Outline) -> Tree:
         parents, names = outline.parents, outline.names
-        order = sources.breadth_first(parents, names)
+        order = builders.breadth_first(parents, names)
         if order is None:
             parent = parents.astype(np.int32)
         else:
@@ -355,7 +356,9 @@ class Tree:
         if not wrong.any() and given.size:
             wrong = self.child_start[given] != self.child_start[given + 1]
         if wrong.any():
-            raise ValueError(f"{given[wrong][0]} is not the number of an action; give those of actions, as in tree.leaves")
+            raise ValueError(
+                f"{given[wrong][0]} is not the number of an action; give those of actions, as in tree.leaves"
+            )
         return given.astype(np.int32)
 
     def with_ancestors(self, nodes: Nodes) -> tuple[Nodes, Nodes]:

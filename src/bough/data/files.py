@@ -11,7 +11,7 @@ from typing import Any
 
 import narwhals as nw
 
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
 

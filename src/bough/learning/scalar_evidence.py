@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats, Integers
+from bough._arrays import Floats, Integers
 from bough.inference.kernels import forest as kernels
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty

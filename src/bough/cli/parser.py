@@ -1,41 +1,19 @@
-"""The command: parse, call, print. `commands` has what is called."""
+"""What the command takes: its parser, from which the reference in the docs is made."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import textwrap
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import bough
-from bough import commands
+from bough.cli import commands
 from bough.experiments import registry
 from bough.experiments.options import FEATURES, REDUCTIONS, SCALES
+from bough.model.kinds import MODELS
 from bough.policy_table import POLICIES
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status."""
-    parser = make_parser()
-    given = parser.parse_args(arguments)
-    try:
-        given.run(given)
-    except KeyboardInterrupt:
-        print("bough: stopped; what was finished is kept", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # whoever read the output, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except ImportError as error:
-        print(f"bough: {error.name} is not installed; pip install 'bough[reproduce]'", file=sys.stderr)
-        return 2
-    except (ValueError, KeyError, OSError, OverflowError, MemoryError) as error:
-        print(f"bough: {commands.one_line(error)}", file=sys.stderr)
-        return 2
-    return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -242,7 +220,7 @@ def _add_model_options(command: argparse.ArgumentParser, rewards: bool) -> None:
 
 def _add_rewards_option(group: Any) -> None:
     group.add_argument(
-        "--rewards", choices=tuple(commands.REWARDS), default=None,
+        "--rewards", choices=tuple(MODELS), default=None,
         help="numbers, clicks (0 or 1) or counts; variances are then of log-odds or log-rates (default: gaussian)",
     )  # fmt: skip
 
@@ -270,7 +248,3 @@ def _option(action: argparse.Action) -> str:
     if action.choices is not None:
         value = "{" + ",".join(map(str, action.choices)) + "}"
     return " ".join([", ".join(action.option_strings), value or ""]).strip()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough.arrays import Flags, Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.model.covariance import ClassCovariances
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 
 @dataclass(frozen=True)

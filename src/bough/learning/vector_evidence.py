@@ -11,11 +11,11 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats, Integers
+from bough._arrays import Floats, Integers
 from bough.inference.kernels import forest as kernels
-from bough.learning.options import Structure
 from bough.learning.forest import Forest
 from bough.learning.objective import Objective, Penalty
+from bough.learning.options import Structure
 
 _FIRST_STEPS = 5  # of expectation maximisation, before the gradient takes over
 

@@ -12,18 +12,18 @@ import math
 
 import numpy as np
 
-from bough.arrays import Floats, Integers
+from bough._arrays import Floats, Integers
+from bough.data.statistics import Statistics
 from bough.inference.kernels import forest as forest_kernels
 from bough.inference.kernels import propagation, scalar, scalar_draws
-from bough.inference.row_sites import MOST_SWEEPS, STILL, RowSites
 from bough.inference.propagation import BOLD
-from bough.learning.options import Structure
+from bough.inference.row_sites import MOST_SWEEPS, STILL, RowSites
 from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
-from bough.learning.scalar import ScalarEvidence
-from bough.learning.vector import VectorEvidence, mean_errors
+from bough.learning.options import Structure
+from bough.learning.scalar_evidence import ScalarEvidence
+from bough.learning.vector_evidence import VectorEvidence, mean_errors
 from bough.model.model import Model
-from bough.statistics import Statistics
 
 
 def checked_evidence(value: float) -> float:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from bough import inputs, seeds
-from bough.arrays import Floats, Integers
-from bough.choosing import Policy
-from bough.episode import Played, Player, is_compiled, player
-from bough.frames import make_frame
+from bough import _checks, _seeds
+from bough._arrays import Floats, Integers
+from bough._frames import make_frame
 from bough.model.model import Model
-from bough.worlds import Contexts, Drawn, Problem, World, context_rows
+from bough.policies.base import Policy
+from bough.simulation.runs import Runner, RunResult, is_compiled, runner
+from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
 _CHUNKS = 32  # tasks that the runs are dealt out in: enough to balance jobs, few enough to start quickly
 
@@ -139,15 +139,15 @@ def simulate(
     >>> (run.regret["TS"] >= 0).all()
     np.True_
     """
-    rounds = inputs.whole_number("rounds", rounds, least=1)
-    runs = inputs.whole_number("runs", runs, least=2)
+    rounds = _checks.whole_number("rounds", rounds, least=1)
+    runs = _checks.whole_number("runs", runs, least=2)
     plan = _checked_policies(policies)
     problem = _checked_problem(model, contexts)
-    run_seeds = seeds.sequence(seed).spawn(runs)
+    run_seeds = _seeds.sequence(seed).spawn(runs)
     size = -(-runs // _CHUNKS)
     chunks = [run_seeds[start : start + size] for start in range(0, runs, size)]
     # Compiled runs release the interpreter's lock, so threads share one copy of everything.
-    in_threads = isinstance(problem, Drawn) and all(is_compiled(problem.model, policy) for policy in plan.values())
+    in_threads = isinstance(problem, FromPrior) and all(is_compiled(problem.model, policy) for policy in plan.values())
     regret = {name: np.empty((runs, rounds)) for name in plan}
     tried = {name: np.empty(runs, dtype=np.int64) for name in plan}
     seconds = {name: np.empty(runs) for name in plan}
@@ -168,7 +168,7 @@ def simulate(
 
 def _in_parallel(
     jobs: int | None, in_threads: bool, chunks: list[list[np.random.SeedSequence]], *task: Any
-) -> Iterator[dict[str, list[Played]]]:
+) -> Iterator[dict[str, list[RunResult]]]:
     try:
         import joblib
     except ImportError:
@@ -181,20 +181,20 @@ def _in_parallel(
 
 def _run_chunk(
     run_seeds: Iterable[np.random.SeedSequence], problem: Problem, plan: Mapping[str, Any], rounds: int
-) -> dict[str, list[Played]]:
+) -> dict[str, list[RunResult]]:
     """What each policy came to in the runs with these seeds."""
-    played: dict[str, list[Played]] = {name: [] for name in plan}
-    players: dict[str, Player] = {}
+    played: dict[str, list[RunResult]] = {name: [] for name in plan}
+    runners: dict[str, Runner] = {}
     model = None
     for seed in run_seeds:
-        world = problem.world(rounds, np.random.default_rng(seeds.child(seed, 0)))
+        world = problem.world(rounds, np.random.default_rng(_seeds.child(seed, 0)))
         if not isinstance(world, World) or world.rounds != rounds:
             raise ValueError(f"the problem made {world!r:.80}; give a bough.World of {rounds} rounds")
         if world.model is not model:  # most problems have one model for all runs
             model = world.model
-            players = {name: player(model, policy) for name, policy in plan.items()}
-        for name, play in players.items():
-            rng = np.random.default_rng(seeds.child(seed, 1, zlib.crc32(name.encode())))
+            runners = {name: runner(model, policy) for name, policy in plan.items()}
+        for name, play in runners.items():
+            rng = np.random.default_rng(_seeds.child(seed, 1, zlib.crc32(name.encode())))
             played[name].append(play(world, rng))
     return played
 
@@ -224,10 +224,10 @@ def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
     if model.is_scalar:
         if contexts is not None:
             raise ValueError("contexts were given to a model without contexts; leave them out")
-        return Drawn(model)
+        return FromPrior(model)
     if contexts is None:
         raise ValueError(f"the model takes contexts of length {model.dim}; give contexts=, an array or a function")
     if callable(contexts):
-        return Drawn(model, contexts)
+        return FromPrior(model, contexts)
     given = np.asarray(contexts, dtype=np.float64)
-    return Drawn(model, context_rows(given, (len(given) if given.ndim else 0, model.dim)))
+    return FromPrior(model, context_rows(given, (len(given) if given.ndim else 0, model.dim)))

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough import inputs
-from bough.arrays import Floats, Integers
-from bough.model.covariance import by_depth, by_node
+from bough import _checks
+from bough._arrays import Floats, Integers
+from bough.data.statistics import Statistics
 from bough.learning.fit import fit_prior
+from bough.model.covariance import by_depth, by_node
 from bough.model.gaussian import GaussianModel
-from bough.statistics import Statistics
-from bough.tree import Tree
+from bough.tree.tree import Tree
 
 
 def prior_from_features(
@@ -49,14 +49,14 @@ def prior_from_features(
         raise ValueError(f"tree is a {type(tree).__name__}; give a bough.Tree")
     if spread not in ("items", "means"):
         raise ValueError(f'spread is {spread!r}; give "items" or "means"')
-    rows = inputs.floats(features, "features")
+    rows = _checks.floats(features, "features")
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"the features have shape {rows.shape}; give (n, d), a row an item")
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
         raise ValueError(f"the features in row {row} are {rows[row]}; features must be finite")
-    leaves = tree.action_nodes(inputs.as_names(action))
+    leaves = tree.action_nodes(_checks.as_names(action))
     if len(leaves) != len(rows):
         raise ValueError(f"action has length {len(leaves)} and features {len(rows)}; give one for each item")
     place = np.searchsorted(tree.leaves, leaves)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bough import inputs, storage
-from bough.arrays import Floats, Integers, Names
-from bough.names import as_column, plain
+from bough import _checks, _storage
+from bough._arrays import Floats, Integers, Names
+from bough.tree.names import as_column, plain
 
 _KIND = "statistics"
 _VERSION = 1
@@ -108,24 +108,24 @@ class Statistics:
         >>> bough.Statistics.from_rows(["left", "right"], [1.0, 0.5], context=[[1.0, 0.0], [1.0, 1.0]])
         Statistics(n_actions=2, n_rows=2, dim=2)
         """
-        rewards = inputs.vector(reward, "rewards")
-        names, group = _factorised(_listed(inputs.as_names(action)))
+        rewards = _checks.vector(reward, "rewards")
+        names, group = _factorised(_listed(_checks.as_names(action)))
         if len(group) != len(rewards):
             raise ValueError(f"action has length {len(group)} and reward {len(rewards)}; give one for each")
-        weights = np.ones(len(rewards)) if weight is None else inputs.vector(weight, "weights")
+        weights = np.ones(len(rewards)) if weight is None else _checks.vector(weight, "weights")
         if len(weights) != len(rewards) or (weights < 0).any():
             raise ValueError(
                 "weight has another length than reward, or is negative; give one number of 0 or more a row"
             )
         contexts = None
         if context is not None:
-            contexts = inputs.floats(context, "context")
+            contexts = _checks.floats(context, "context")
             if contexts.ndim != 2 or len(contexts) != len(rewards) or not np.isfinite(contexts).all():
                 wanted = f"({len(rewards)}, d), a row for each"
                 raise ValueError(f"the contexts have shape {contexts.shape} or are not finite; give {wanted}")
-        exposures, exposure = None, inputs.either(trials, exposure)
+        exposures, exposure = None, _checks.either(trials, exposure)
         if exposure is not None:
-            exposures = inputs.vector(exposure, "exposures")
+            exposures = _checks.vector(exposure, "exposures")
             if len(exposures) != len(rewards) or (exposures <= 0.0).any():
                 raise ValueError("exposure has another length than reward, or is not positive; give one number a row")
             bad = (rewards < 0.0) | (rewards % 1.0 != 0.0) | ((rewards > exposures) if trials is not None else False)
@@ -198,14 +198,14 @@ class Statistics:
         Statistics(n_actions=2, n_rows=2)
         """
         header = {"kind": _KIND, "version": _VERSION, "skipped": dict(self.skipped)}
-        storage.write(path, header, {**storage.pack_names("actions", self.actions), **self._sums})
+        _storage.write(path, header, {**_storage.pack_names("actions", self.actions), **self._sums})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
         """The statistics that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
-        header, arrays = storage.read(path, _KIND, _VERSION)
+        header, arrays = _storage.read(path, _KIND, _VERSION)
         try:
-            names = storage.unpack_names("actions", arrays)
+            names = _storage.unpack_names("actions", arrays)
             sums = {key: arrays[key] for key in _SUMS if key in arrays}
             d = sums["sum_xy"].shape[-1] if "sum_xy" in sums else 0
             shapes = {"sum_xy": (len(names), d), "sum_xx": (len(names), d, d)}

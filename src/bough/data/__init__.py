@@ -1,0 +1,1 @@
+"""What is observed: rows, sums over them, and logs of any kind."""

@@ -1,0 +1,1 @@
+"""Simulations: problems, the worlds they make, and runs of policies in them."""

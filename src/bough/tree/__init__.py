@@ -1,0 +1,1 @@
+"""The tree of actions: topology, names, and how it is built and kept."""
