@@ -198,7 +198,10 @@ def test_a_file_whose_arrays_do_not_fit_each_other_is_refused(tmp_path):
 
     path = tmp_path / "posterior.bough"
     agent_with_names().posterior.save(path)
-    header, arrays = storage.read(path, "posterior", 1)
+    with storage.read(path, "posterior", 1) as contents:
+        header = contents.header
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != "header"}
     changes = {
         "state": arrays["state"][:-1],
         "touched": arrays["touched"][::-1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from bough.covariance import LARGEST, checked_classes
 from bough.links import logistic_mean
 from bough.prior import TreePrior
 from bough.statistics import Statistics
+from bough.storage import Contents
 from bough.treefile import restored_tree, tree_arrays
 
 MOST_COUNTED = 1e8  # a rate beyond which drawing a count would take too long
@@ -122,11 +124,8 @@ class Model(TreePrior, ABC):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """The model that `save` wrote, whatever its rewards; a `ValueError` where the file is damaged or no model."""
-        header, arrays = storage.read(path, _KIND, _VERSION)
-        try:
-            return cls.from_contents(header, arrays)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a complete model file (missing or odd: {error})") from error
+        with storage.read(path, _KIND, _VERSION) as contents:
+            return cls.from_contents(contents)
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The header and the arrays that a file keeps of a model."""
@@ -137,16 +136,33 @@ class Model(TreePrior, ABC):
         return header, arrays
 
     @staticmethod
-    def from_contents(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Model:
-        """The model that `contents` took apart, checked like the user's own."""
-        tree, kind = restored_tree(arrays), header["covariance"]
-        by_tree = {"depth": "depth", "height": "node_height"}
-        of_node = getattr(tree, by_tree[kind]) if kind in by_tree else arrays["covariance_of_node"]
-        mean = float(arrays["mean"]) if header["scalar"] else arrays["mean"]
-        classes = checked_classes(kind, of_node, arrays["covariances"], np.size(mean), header["scalar"])
-        kinds: dict[str, Any] = {model.rewards: model for model in (GaussianModel, BernoulliModel, PoissonModel)}
-        own = {key: header[key] for key in ("noise_variance",) if key in header}
-        return kinds[header.get("rewards", "gaussian")](tree, mean, classes, **own)  # type: ignore[no-any-return]
+    def from_contents(contents: Contents) -> Model:
+        """The model whose `contents` are in a file, checked like the user's own."""
+        header = contents.header
+        rewards, kind, scalar = header.get("rewards", "gaussian"), header["covariance"], header["scalar"]
+        models: dict[str, Any] = {model.rewards: model for model in (GaussianModel, BernoulliModel, PoissonModel)}
+        _check_word("rewards", rewards, *models)
+        _check_word("covariance", kind, "depth", "height", "node")
+        if not isinstance(scalar, bool):
+            raise ValueError(f"scalar is {reprlib.repr(scalar)}; expected true or false")
+        model = models[rewards]
+        own = model.own_settings(header)
+        tree = restored_tree(contents)
+        mean = contents.array("mean", np.float64, () if scalar else (None,))
+        table = contents.array("covariances", np.float64, (None,) if scalar else (None, mean.size, mean.size))
+        if kind == "node":
+            of_node = contents.array("covariance_of_node", np.int32, (tree.n_nodes,))
+        else:
+            of_node = tree.depth if kind == "depth" else tree.node_height
+        classes = checked_classes(kind, of_node, table, mean.size, scalar)
+        return model(tree, float(mean) if scalar else mean, classes, **own)  # type: ignore[no-any-return]
+
+    @classmethod
+    def own_settings(cls, header: Mapping[str, Any]) -> dict[str, Any]:
+        """What a file's header has for this kind of model beyond what all have."""
+        if "noise_variance" in header:
+            raise ValueError(f"{cls.rewards} rewards have no noise_variance")
+        return {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,6 +199,14 @@ class GaussianModel(Model):
         """The header and the arrays that a file keeps of a model."""
         header, arrays = super().contents()
         return {**header, "noise_variance": self.noise_variance}, arrays
+
+    @classmethod
+    def own_settings(cls, header: Mapping[str, Any]) -> dict[str, Any]:
+        """The noise's variance, which a file must have."""
+        noise = header["noise_variance"]
+        if isinstance(noise, bool) or not isinstance(noise, (int, float)):
+            raise ValueError(f"noise_variance is {reprlib.repr(noise)}; expected a number")
+        return {"noise_variance": noise}
 
     def mean_reward(self, score: Any) -> Any:
         """The score itself."""
@@ -313,6 +337,11 @@ class PoissonModel(Model):
             return 0.0
         found = float(np.ceil(pdtrik(noise, mean)))
         return found - 1.0 if found >= 1.0 and pdtr(found - 1.0, mean) >= noise else found
+
+
+def _check_word(what: str, found: Any, *known: str) -> None:
+    if not isinstance(found, str) or found not in known:
+        raise ValueError(f"{what} is {reprlib.repr(found)}; expected {', '.join(known)}")
 
 
 def _refuse(given: Any, what: str, owner: str) -> None:

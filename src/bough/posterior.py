@@ -416,12 +416,9 @@ class Posterior:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
-        header, arrays = storage.read(path, _KIND, _VERSION)
-        try:
-            posterior = cls(Model.from_contents(header, arrays))
-            posterior._engine.restore(arrays)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a complete posterior file (missing or odd: {error})") from error
+        with storage.read(path, _KIND, _VERSION) as contents:
+            posterior = cls(Model.from_contents(contents))
+            posterior._engine.restore(contents)
         return posterior
 
 

@@ -1,20 +1,27 @@
 """Files of arrays: a zip of .npy members and a JSON header, written whole or not at all.
 
-Nothing in such a file is executable: members are read with pickling off. docs/file-format.md describes what the
+A file that comes from elsewhere is not believed: nothing in it is executable, a member that nobody asks for is not
+decompressed, and one that is asked for takes no more memory than its array. docs/file-format.md describes what the
 files hold.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import math
 import os
+import re
+import reprlib
+import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -22,7 +29,31 @@ from bough.arrays import Names
 from bough.names import as_column
 
 _HEADER = "header"
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError, RuntimeError)
+_LARGEST_HEADER = 1_000_000  # bytes
+_LONGEST_DESCRIPTION = 10_000  # bytes before the numbers of an array; numpy's own limit
+_MOST_COMPRESSED = 1_100  # deflate makes no more than 1,032 bytes out of one
+_PIECE = 1 << 20  # bytes that are read at once
+_ENCRYPTED = 0x1  # a flag of a zip's member
+_DESCRIPTION = re.compile(
+    r"\{\s*'descr':\s*'(?P<type>[<>|]\w+)',\s*'fortran_order':\s*(?P<fortran>True|False),"
+    r"\s*'shape':\s*\((?P<shape>[0-9, ]{0,80})\),?\s*\}\s*",
+    re.ASCII,
+)
+_TYPES = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
+_STORED_KINDS = {"b": "b", "i": "iu", "u": "u", "f": "f"}  # what is stored, by what is wanted
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    OSError,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    RuntimeError,  # zipfile's for what it cannot read, and json's for what is nested too deeply
+    MemoryError,
+)
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
@@ -58,31 +89,157 @@ def _keep_mode(target: Path, temporary: str) -> None:
     os.chmod(temporary, mode)
 
 
-def read(
-    path: str | os.PathLike[str], kind: str, version: int
-) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """The header and the arrays of a file of that kind, of that version or older."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            arrays = {name.removesuffix(".npy"): _member(archive, name) for name in archive.namelist()}
-        header = json.loads(arrays.pop(_HEADER).tobytes())
-        found_kind, found_version = header["kind"], header["version"]
-    except _DAMAGE as error:
-        raise ValueError(
-            f"{path} is not a bough file, or is damaged or cut short ({error}); expected a {kind} file"
-        ) from error
-    if found_kind != kind:
-        raise ValueError(f"{path} holds a {found_kind!r}; expected a {kind} file")
-    if found_version not in range(1, version + 1):
-        raise ValueError(
-            f"{path} has format version {found_version!r}; this bough reads up to {version}, a newer one may read it"
-        )
-    return header, arrays
+class Contents:
+    """A file that is open: its header, and its members, each of which is read when it is asked for and not before."""
+
+    def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
+        self._archive = archive
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        for info in archive.infolist():
+            if self._members.setdefault(info.filename, info) is not info:
+                raise ValueError(f"two members are called {info.filename}")
+        if sum(info.compress_size for info in archive.infolist()) > size:
+            raise ValueError("the members are larger than the file")
+        self.header: dict[str, Any] = self._json(_HEADER)
+
+    def __contains__(self, name: str) -> bool:
+        return f"{name}.npy" in self._members
+
+    def array(
+        self, name: str, dtype: type[np.generic], shape: tuple[int | None, ...], *, finite: bool = True
+    ) -> np.ndarray[Any, Any]:
+        """The member of that name, as a new array of `dtype`; a `ValueError` where it is missing, damaged or different.
+
+        None in `shape` stands for any length. What the member says of its type and shape is checked before its numbers
+        are read, and these must be finite unless `finite` is False. Integers may be stored in another width.
+        """
+        if name not in self:
+            raise ValueError(f"{name} is missing")
+        try:
+            with self._open(name) as member:
+                found = _read_array(member, np.dtype(dtype), shape)
+        except _DAMAGE as error:
+            raise ValueError(f"{name}: {_cause(error)}") from error
+        if finite and found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+        return found
+
+    def _open(self, name: str) -> _Member:
+        info = self._members[f"{name}.npy"]
+        if info.flag_bits & _ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError("it is encrypted, or compressed in another way than by deflate")
+        if info.file_size > _MOST_COMPRESSED * info.compress_size:
+            raise ValueError(f"{info.compress_size} bytes cannot hold {info.file_size}")
+        return _Member(self._archive.open(info), info.file_size)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        if name in self and self._members[f"{name}.npy"].file_size > _LARGEST_HEADER:
+            raise ValueError(f"its header has more than {_LARGEST_HEADER} bytes")
+        found = json.loads(self.array(name, np.uint8, (None,)).tobytes(), parse_constant=_no_constant)
+        if not isinstance(found, dict):
+            raise ValueError("its header is not a JSON object")
+        return found
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
-    # Reading the whole member first has its checksum verified before anything is made of it.
-    return np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+@contextmanager
+def read(path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Contents]:
+    """The open contents of a file of that kind, of that version or older; for a ``with`` statement.
+
+    Whatever is wrong with the file, or is found to be wrong with it inside the statement, is a `ValueError` that names
+    the file. A file that is not there, or may not be read, stays an `OSError`.
+    """
+    with _InPieces(io.FileIO(os.fspath(path))) as file:
+        try:
+            contents = Contents(zipfile.ZipFile(file), os.fstat(file.fileno()).st_size)
+            found_kind, found_version = contents.header["kind"], contents.header["version"]
+        except _DAMAGE as error:
+            raise ValueError(
+                f"{path} is not a bough file, or is damaged or cut short ({_cause(error)}); expected a {kind} file"
+            ) from error
+        if found_kind != kind:
+            raise ValueError(f"{path} holds a {reprlib.repr(found_kind)}; expected a {kind} file")
+        if isinstance(found_version, bool) or not isinstance(found_version, int) or not 1 <= found_version <= version:
+            raise ValueError(
+                f"{path} has format version {reprlib.repr(found_version)}; this bough reads up to {version}, "
+                "a newer one may read it"
+            )
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows in a check is refused by it
+                yield contents
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {error})") from error
+
+
+class _InPieces(io.BufferedReader):
+    """A file that is read a piece at a time: a zip's directory is read at once, whatever size it claims."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > _PIECE:
+            raise ValueError(f"a directory of {size} bytes is too large")
+        return super().read(size)
+
+
+class _Member:
+    """A member that is being read, for as many bytes as it says that it has."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self.left = size
+
+    def __enter__(self) -> _Member:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def take(self, size: int) -> bytes:
+        """The next bytes, at most a piece; the checksum is verified with the last of them."""
+        found = self._file.read(size)
+        self.left -= len(found)
+        if len(found) < size:
+            raise EOFError("it ends too early")
+        return found
+
+
+def _read_array(member: _Member, wanted: np.dtype[Any], shape: tuple[int | None, ...]) -> np.ndarray[Any, Any]:
+    magic, major = member.take(6), member.take(2)[0]
+    if magic != np.lib.format.MAGIC_PREFIX or major not in (1, 2, 3):
+        raise ValueError("it is not an array")
+    length = int.from_bytes(member.take(2 if major == 1 else 4), "little")
+    if length > _LONGEST_DESCRIPTION:
+        raise ValueError(f"its description has {length} bytes")
+    described = _DESCRIPTION.fullmatch(member.take(length).decode("latin-1"))
+    if described is None or described["type"][1:] not in _TYPES:
+        raise ValueError("its description is not that of an array of numbers")
+    stored = np.dtype(described["type"])
+    found = tuple(int(part) for part in described["shape"].split(",") if part.strip())
+    fits = len(found) == len(shape) and all(n is None or n == m for n, m in zip(shape, found, strict=True))
+    if not fits or stored.kind not in _STORED_KINDS[wanted.kind]:
+        raise ValueError(f"it has shape {found} of {stored}; expected {shape} of {wanted}")
+    if math.prod(found) * stored.itemsize != member.left:
+        raise ValueError(f"shape {found} of {stored} does not take {member.left} bytes")
+    data = np.empty(member.left, dtype=np.uint8)
+    for start in range(0, len(data), _PIECE):
+        piece = data[start : start + _PIECE]
+        piece[:] = np.frombuffer(member.take(len(piece)), dtype=np.uint8)
+    values = data.view(stored)
+    array = values.reshape(found[::-1]).T if described["fortran"] == "True" else values.reshape(found)
+    if wanted.kind in "iu" and stored != wanted and array.size:
+        limits = np.iinfo(wanted)
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise ValueError(f"it has integers that are no {wanted}")
+    return np.array(array, dtype=wanted, order="C", copy=None)
+
+
+def _no_constant(constant: str) -> float:
+    raise ValueError(f"its header has {constant}")
+
+
+def _cause(error: Exception) -> str:
+    """What is wrong, in words; a failing disk is not the file's fault, and is raised again."""
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        raise error
+    return str(error) or type(error).__name__
 
 
 def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:
@@ -101,10 +258,13 @@ def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:
     return {f"{prefix}_text": text, f"{prefix}_ends": ends}
 
 
-def unpack_names(prefix: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Names:
-    """What `pack_names` packed."""
-    if f"{prefix}_integers" in arrays:
-        return arrays[f"{prefix}_integers"]
-    text, ends = arrays[f"{prefix}_text"].tobytes(), arrays[f"{prefix}_ends"].tolist()
-    starts = [0, *ends][:-1]
-    return as_column([text[start:end].decode() for start, end in zip(starts, ends, strict=True)])
+def unpack_names(prefix: str, contents: Contents, n: int | None = None) -> Names:
+    """What `pack_names` packed: n names, or any number where n is None."""
+    if f"{prefix}_integers" in contents:
+        return contents.array(f"{prefix}_integers", np.int64, (n,))
+    ends = contents.array(f"{prefix}_ends", np.int64, (n,))
+    if (np.diff(ends, prepend=0) < 0).any():
+        raise ValueError(f"{prefix}_ends is not ascending")
+    text = contents.array(f"{prefix}_text", np.uint8, (int(ends[-1]) if len(ends) else 0,)).tobytes()
+    stops = ends.tolist()
+    return as_column([text[start:stop].decode() for start, stop in zip([0, *stops], stops, strict=False)])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bough import storage
-from bough.names import NumberedNames, StoredNames
+from bough.arrays import Nodes
+from bough.names import NodeNames, NumberedNames, StoredNames
+from bough.storage import Contents
 from bough.tree import Tree
+
+_NAME_PARTS = ("text", "ends", "integers")
+_MOST_NODES = 2**31 - 1
 
 
 def tree_arrays(tree: Tree) -> dict[str, Any]:
@@ -21,19 +25,31 @@ def tree_arrays(tree: Tree) -> dict[str, Any]:
     return arrays
 
 
-def restored_tree(arrays: Mapping[str, Any]) -> Tree:
+def restored_tree(contents: Contents) -> Tree:
     """The tree that `tree_arrays` took apart; a `ValueError` where they are not those of a tree."""
-    n_children = arrays["n_children"]
+    n_children = contents.array("n_children", np.int32, (None,))
     n = len(n_children)
-    child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
-    if not n or (n_children < 0).any() or child_start[-1] != n or (child_start[1:-1] < np.arange(2, n + 1)).any():
+    if not 0 < n < _MOST_NODES or n_children.min() < 0 or n_children.sum(dtype=np.int64) != n - 1:
         raise ValueError("n_children is not that of a tree")
-    parent = np.concatenate([[-1], np.repeat(np.arange(n), n_children)]).astype(np.int32)
-    if "inner_integers" not in arrays and "inner_text" not in arrays:
-        return Tree._frozen(parent, child_start, NumberedNames(n))
-    inner, actions = storage.unpack_names("inner", arrays), storage.unpack_names("actions", arrays)
+    child_start = np.ones(n + 1, dtype=np.int32)
+    child_start[1:] += np.cumsum(n_children, dtype=np.int32)
+    if (child_start[1:-1] < np.arange(2, n + 1, dtype=np.int32)).any():
+        raise ValueError("n_children is not that of a tree")
+    names = _restored_names(contents, n_children)
+    parent = np.empty(n, dtype=np.int32)
+    parent[0], parent[1:] = -1, np.repeat(np.arange(n, dtype=np.int32), n_children)
+    return Tree._frozen(parent, child_start, names)
+
+
+def _restored_names(contents: Contents, n_children: Nodes) -> NodeNames:
+    if not any(f"{whose}_{part}" in contents for whose in ("inner", "actions") for part in _NAME_PARTS):
+        return NumberedNames(len(n_children))
     inner_nodes = np.flatnonzero(n_children).astype(np.int32)
     leaves = np.flatnonzero(n_children == 0).astype(np.int32)
-    if (len(inner), len(actions)) != (len(inner_nodes), len(leaves)):
-        raise ValueError("there are not as many names as nodes")
-    return Tree._frozen(parent, child_start, StoredNames(inner_nodes, leaves, inner, actions))
+    inner = storage.unpack_names("inner", contents, len(inner_nodes))
+    actions = storage.unpack_names("actions", contents, len(leaves))
+    names = StoredNames(inner_nodes, leaves, inner, actions)
+    twice = names.duplicate()
+    if twice is not None:
+        raise ValueError(f"the name {twice[0]!r} is given to {twice[1]} nodes")
+    return names

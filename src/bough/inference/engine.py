@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from bough.arrays import Floats, Integers, Nodes
 from bough.inference.touched import Touched
 from bough.statistics import Statistics
+from bough.storage import Contents
 
 
 class Engine(Protocol):
@@ -69,6 +69,6 @@ class Engine(Protocol):
         """Everything that has been learned, for a file."""
         ...
 
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
+    def restore(self, contents: Contents) -> None:
+        """Take over what `arrays` gave a file, checked; what a `ValueError` leaves behind is of no use."""
         ...

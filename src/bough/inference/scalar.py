@@ -14,17 +14,22 @@ huge or zero. A parent's M and eta change by the difference between a child's ne
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bough.arrays import Floats, Integers, Nodes
+from bough.arrays import Flags, Floats, Integers, Nodes
+from bough.covariance import LARGEST
 from bough.inference import scalar_kernels as kernels
 from bough.inference.normals import standard_normals
-from bough.inference.touched import Touched, check_shape, grown
+from bough.inference.touched import Touched, check_counts, grown
 from bough.model import Model
 from bough.statistics import Statistics
+from bough.storage import Contents
+
+_MESSAGES = 4  # columns of the state that a node has from its children, or tells its parent
+_ROUNDING = 1e-6  # relative; sums of 10^9 rewards are off by less
+_FARTHEST = 10.0 * LARGEST  # a mean of rewards
 
 
 class ScalarEngine:
@@ -51,13 +56,38 @@ class ScalarEngine:
         """Everything that has been learned, for a file."""
         return {**self.touched.arrays(), "state": self._used}
 
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
-        self.touched.restore(arrays)
-        self._state = np.array(arrays["state"], dtype=np.float64)
-        check_shape(self._state, (self.touched.count, self._n_columns), "state")
-        self._law = np.zeros((len(self._state), 3))
-        self._refresh(np.arange(len(self._state), dtype=np.int32)[::-1].copy())
+    def restore(self, contents: Contents) -> None:
+        """Take over what `arrays` gave a file; only what it says of leaves is believed."""
+        self.touched.restore(contents)
+        state = contents.array("state", np.float64, (self.touched.count, self._n_columns))
+        self._check(state, self.touched.is_leaf)
+        self._law = np.zeros((len(state), 3))
+        sizes, messages = self._collected(np.abs(state[:, :_MESSAGES])), self._collected(state[:, :_MESSAGES])
+        if not (np.isfinite(messages).all() and np.isfinite(self._law).all()):
+            raise ValueError("state has numbers that are too large to compute with")
+        # Sums that were taken in another order are kept, so that the posterior goes on bit for bit.
+        if any((np.abs(state[:, i] - messages[:, i]) > _ROUNDING * sizes[:, i]).any() for i in range(_MESSAGES)):
+            state[:, :_MESSAGES] = messages
+        self._state = state
+        self._refresh(np.arange(len(state), dtype=np.int32)[::-1].copy())
+
+    def _collected(self, given: Floats) -> Floats:
+        """The messages (T, 4) that follow from those of the leaves; overwrites the laws."""
+        told = np.zeros(given.shape)
+        told[:, : kernels.M_TOLD] = np.where(self.touched.is_leaf[:, None], given[:, : kernels.M_TOLD], 0.0)
+        rootward = np.arange(len(told), dtype=np.int32)[::-1].copy()
+        kernels.refresh(rootward, self.touched.parent, self.touched.class_, self._variance, told, self._law)
+        return told
+
+    def _check(self, state: Floats, is_leaf: Flags) -> None:
+        """Refuse a state that has at its leaves what no rewards leave there."""
+        count, precision, spread = state[:, kernels.COUNT], state[:, kernels.M], state[:, kernels.SPREAD]
+        check_counts(count, is_leaf)
+        expected = count / self._noise
+        sound = (count > 0.0) & (np.abs(precision - expected) <= _ROUNDING * expected)
+        sound &= np.abs(state[:, kernels.ETA]) / _FARTHEST < precision
+        if not sound[is_leaf].all() or (spread < 0.0).any() or spread[~is_leaf].any():
+            raise ValueError("state is not one that rewards could have made")
 
     # -- observations --------------------------------------------------------------------------
 

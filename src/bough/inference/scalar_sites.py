@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough.arrays import Flags, Floats, Nodes
+from bough.covariance import LARGEST
 from bough.inference import scalar_kernels as kernels
 from bough.inference.scalar import ScalarEngine
+from bough.inference.touched import check_counts
 from bough.model import Model
 from bough.statistics import Statistics
 
@@ -34,6 +36,19 @@ class ScalarSites(ScalarEngine):
         super().__init__(model)
         self._family = FAMILIES[model.rewards]
         self._counted = model.counted
+
+    def _check(self, state: Floats, is_leaf: Flags) -> None:
+        """Refuse a state that has at its leaves what no counts leave there."""
+        count, total, exposure = (state[:, column] for column in (kernels.COUNT, kernels.TOTAL, kernels.EXPOSURE))
+        precision, width = state[:, kernels.M], state[:, kernels.WIDTH]
+        check_counts(count, is_leaf)
+        sound = (total >= 0.0) & (exposure > 0.0) & (exposure < LARGEST) & (total < LARGEST) & (count > 0.0)
+        sound &= (precision >= 0.0) & (precision < LARGEST) & (np.abs(state[:, kernels.ETA]) < LARGEST)
+        sound &= (width >= 0.0) | (width == -1.0)
+        if self._family == kernels.BERNOULLI:
+            sound &= (total <= exposure * (1.0 + 1e-12)) & (np.abs(count - exposure) <= 1e-9 * exposure)
+        if not sound[is_leaf].all() or state[~is_leaf, kernels.COUNT :].any():
+            raise ValueError("state is not one that counts could have made")
 
     def observe(self, leaves: Nodes, rewards: Floats, _contexts: None = None, exposure: Any = None) -> None:
         """Add counts of leaves: one refreshes its path, and a batch ends settled."""

@@ -8,15 +8,16 @@ open-addressing hash table of slots, so memory follows the touched nodes and not
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from bough.arrays import Floats, Nodes
+from bough.arrays import Flags, Floats, Nodes
 from bough.inference.jit import kernel
+from bough.storage import Contents
 from bough.tree import Tree
 
+MOST_OBSERVATIONS = 2.0**63  # they are shown as integers
 _Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 _SPREAD = 2654435761  # Knuth's multiplier; node * _SPREAD stays below 2**63
 
@@ -112,17 +113,34 @@ class Touched:
         """The slots, for a file."""
         return {"touched": self.node, "touched_parent": self.parent}
 
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
-        node = np.array(arrays["touched"], dtype=np.int32)
-        parent = np.array(arrays["touched_parent"], dtype=np.int32)
+    def restore(self, contents: Contents) -> None:
+        """Take over the slots of a file, if they are such as touches make."""
+        node = contents.array("touched", np.int32, (None,))
+        parent = contents.array("touched_parent", np.int32, (len(node),))
         _check_slots(node, parent, self._tree)
+        self.take_over(node, parent)
+
+    def take_over(self, node: Nodes, parent: Nodes) -> None:
+        """Have these slots and no others."""
         self._node, self._parent = node, parent
         self._class = self._class_of_node[self._node]
         self.count = len(self._node)
         self._leafward = None
         self._table = np.zeros(max(64, 1 << (2 * self.count).bit_length()), dtype=np.int32)
         _fill_table(self._node, self.count, self._table)
+
+    @property
+    def is_leaf(self) -> Flags:
+        """(T,) whether the node in each slot is an action."""
+        start = self._tree.child_start
+        return np.asarray(start[self.node] == start[self.node + 1])
+
+    @property
+    def parent_position(self) -> Nodes:
+        """(T,) where in `leafward` the parent of each of its nodes is; -1 for the root's."""
+        nodes, slots = self.leafward
+        above = self.parent[slots]
+        return np.where(above < 0, -1, np.searchsorted(nodes, self.node[above])).astype(np.int32)
 
 
 def grown(array: _Array, size: int) -> _Array:
@@ -134,19 +152,23 @@ def grown(array: _Array, size: int) -> _Array:
 
 def _check_slots(node: Nodes, parent: Nodes, tree: Tree) -> None:
     """Refuse slots that no sequence of touches could have made."""
-    sound = node.ndim == 1 and node.shape == parent.shape and len(np.unique(node)) == len(node)
+    sound = len(np.unique(node)) == len(node)
     if sound and len(node):
         sound = bool((node >= 0).all() and (node < tree.n_nodes).all() and (parent < np.arange(len(node))).all())
         sound = sound and parent[0] == -1 and node[0] == 0 and bool((parent[1:] >= 0).all())
         sound = sound and bool((tree.parent[node[1:]] == node[parent[1:]]).all())
+    if sound:
+        ends = np.ones(len(node), dtype=np.bool_)  # of paths, which are actions
+        ends[parent[1:]] = False
+        sound = bool((tree.child_start[node[ends]] == tree.child_start[node[ends] + 1]).all())
     if not sound:
         raise ValueError("the touched nodes do not fit the tree")
 
 
-def check_shape(array: np.ndarray[Any, Any], shape: tuple[int, ...], what: str) -> None:
-    """Refuse an array of a file that has another shape than its neighbours ask for."""
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"{what} has shape {array.shape} or is not finite; expected {shape}")
+def check_counts(counts: Floats, is_leaf: Flags) -> None:
+    """Refuse counts by slot that observations of actions cannot have."""
+    if (counts < 0.0).any() or counts[~is_leaf].any() or not counts.sum() < MOST_OBSERVATIONS:
+        raise ValueError("the counts are negative or too large, or those of inner nodes")
 
 
 @kernel

@@ -25,11 +25,16 @@ from typing import Any
 import numpy as np
 
 from bough.arrays import Floats, Integers, Nodes
+from bough.covariance import LARGEST
 from bough.inference import vector_kernels as kernels
 from bough.inference.normals import standard_normals
-from bough.inference.touched import Touched, check_shape, grown
+from bough.inference.touched import Touched, check_counts, grown
 from bough.model import Model
 from bough.statistics import Statistics
+from bough.storage import Contents
+
+_ROUNDING = 1e-6  # relative; rotations of 10^9 rows are off by less
+_BLOCK = 1 << 18  # numbers that are checked at once
 
 
 class VectorEngine:
@@ -65,23 +70,47 @@ class VectorEngine:
             "surprise": self._surprise,
         }
 
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
-        self.touched.restore(arrays)
-        names = ("triangle", "pull", "target", "surprise")
-        self._triangle, self._pull, self._target, self._surprise = (np.array(arrays[name]) for name in names)
-        self._count = np.array(arrays["count"], dtype=np.float64)
+    def restore(self, contents: Contents) -> None:
+        """Take over what `arrays` gave a file, if it is what rows could have made."""
+        self.touched.restore(contents)
         n, d = self.touched.count, len(self._mean)
-        for array, shape, name in (
-            (self._triangle, (n, d, d), "triangle"),
-            (self._pull, (n, d, d), "pull"),
-            (self._target, (n, d), "target"),
-            (self._surprise, (1,), "surprise"),
-            (self._count, (n,), "count"),
-        ):
-            check_shape(array, shape, name)
+        shapes = {"triangle": (n, d, d), "pull": (n, d, d), "target": (n, d), "surprise": (1,), "count": (n,)}
+        arrays = {name: contents.array(name, np.float64, shape) for name, shape in shapes.items()}
+        check_counts(arrays["count"], self.touched.is_leaf)
+        self._check_triangles(arrays["triangle"], arrays["pull"])
+        if not arrays["surprise"][0] >= 0.0:
+            raise ValueError(f"surprise is {arrays['surprise'][0]}; expected a sum of squares")
+        self._take_over(arrays)
+        nodes, _ = self.touched.leafward
+        means = self.transform_some(nodes, self.touched.parent_position, np.zeros((n, d)))
+        if not np.isfinite(means).all():
+            raise ValueError("target has numbers that are too large to compute with")
+
+    def _take_over(self, arrays: Mapping[str, Any]) -> None:
+        """Have the state that `arrays` gave, for the slots that are touched."""
+        self._triangle, self._pull, self._target = arrays["triangle"], arrays["pull"], arrays["target"]
+        self._count, self._surprise = arrays["count"], arrays["surprise"]
         self._root = np.empty_like(self._triangle)
         self._stale = np.ones(len(self._triangle), dtype=np.bool_)
+
+    def _check_triangles(self, triangle: Floats, pull: Floats) -> None:
+        """Refuse C and E that no rows make: rotations keep C'C - I = L'ML and C'E = L'M, with the same M."""
+        d = len(self._mean)
+        identity = np.eye(d)
+        diagonal = np.diagonal(triangle, axis1=1, axis2=2)
+        sound = bool((diagonal >= 1.0 - _ROUNDING).all()) and not np.tril(triangle, -1).any()
+        sound = sound and bool((np.abs(triangle) < LARGEST).all() and (np.abs(pull) < LARGEST).all())
+        step = max(1, _BLOCK // (d * d))
+        for start in range(0, len(triangle) if sound else 0, step):
+            C, E = triangle[start : start + step], pull[start : start + step].transpose(0, 2, 1)
+            L = self._factor[self.touched.class_[start : start + step]].transpose(0, 2, 1)
+            size = np.abs(C).max(axis=(1, 2), keepdims=True)
+            C, E, identity_here = C / size, E / size, identity / size**2
+            off = np.abs(C.transpose(0, 2, 1) @ (C - E @ L) - identity_here).max(axis=(1, 2))
+            reach = np.abs(E).sum(axis=(1, 2)) * np.abs(L).sum(axis=(1, 2))
+            sound = sound and bool((off <= _ROUNDING * (1.0 + reach)).all())
+        if not sound:
+            raise ValueError("triangle and pull are not such as rows could have made")
 
     # -- observations --------------------------------------------------------------------------
 

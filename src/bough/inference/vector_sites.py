@@ -11,7 +11,6 @@ expectation propagation may go on, with a site for each row of the log.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +19,11 @@ from bough.arrays import Floats, Nodes
 from bough.inference import scalar_kernels, vector_kernels
 from bough.inference.row_sites import LEAST, MOST_SWEEPS, RowSites
 from bough.inference.scalar_sites import FAMILIES
-from bough.inference.touched import check_shape
 from bough.inference.vector import VectorEngine
 from bough.model import Model
 from bough.observations import Rows
 from bough.statistics import Statistics
+from bough.storage import Contents
 
 _MOST_STEPS = 200
 _STILL = 1e-9  # the largest change of a score at the mode, relative to 1 + its size
@@ -54,11 +53,10 @@ class VectorSites(VectorEngine):
         """Everything that has been learned, for a file."""
         return {**super().arrays(), "log_probability": self._log_probability}
 
-    def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take over what `arrays` gave."""
-        super().restore(arrays)
-        self._log_probability = np.array(arrays["log_probability"])
-        check_shape(self._log_probability, (1,), "log_probability")
+    def restore(self, contents: Contents) -> None:
+        """Take over what `arrays` gave a file, if it is what rows could have made."""
+        super().restore(contents)
+        self._log_probability = contents.array("log_probability", np.float64, (1,))
 
     def observe(self, leaves: Nodes, rewards: Floats, contexts: Floats, exposure: Any = None) -> None:
         """Add counts of leaves in contexts (n, d), one after the other."""
@@ -95,7 +93,8 @@ class VectorSites(VectorEngine):
             sites.precision, sites.information = precision, information
             log_probability = self._propagate(log, sites)
         if not math.isfinite(log_probability):
-            self.restore(before)
+            self.touched.take_over(before["touched"], before["touched_parent"])
+            self._take_over(before)
             raise ValueError(
                 "the log's posterior cannot be computed; are contexts of hundreds, or the prior's variances, meant so?"
             )
@@ -146,10 +145,8 @@ class VectorSites(VectorEngine):
 
     def _scores(self, log: _Log) -> Floats:
         """The posterior mean of each row's score."""
-        nodes, slots = self.touched.leafward
-        parent = self.touched.parent[slots]
-        position = np.where(parent < 0, -1, np.searchsorted(nodes, self.touched.node[parent])).astype(np.int32)
-        values = self.transform_some(nodes, position, np.zeros((len(nodes), len(self._mean))))
+        nodes, _ = self.touched.leafward
+        values = self.transform_some(nodes, self.touched.parent_position, np.zeros((len(nodes), len(self._mean))))
         return np.asarray(np.einsum("nd,nd->n", values[np.searchsorted(nodes, log.leaves)], log.contexts))
 
     def _step_size(self, log: _Log, scores: Floats, step: Floats, held: Floats, change: Floats) -> float:
