@@ -34,6 +34,7 @@ from bough.statistics import Statistics
 from bough.storage import Contents
 
 _ROUNDING = 1e-6  # relative; rotations of 10^9 rows are off by less
+_FARTHEST = 1e6 * LARGEST  # the root of a sum of squares of 10^12 rewards
 _BLOCK = 1 << 18  # numbers that are checked at once
 
 
@@ -83,7 +84,7 @@ class VectorEngine:
         self._take_over(arrays)
         nodes, _ = self.touched.leafward
         means = self.transform_some(nodes, self.touched.parent_position, np.zeros((n, d)))
-        if not np.isfinite(means).all():
+        if not (np.isfinite(means).all() and (np.abs(self._target) < _FARTHEST).all()):
             raise ValueError("target has numbers that are too large to compute with")
 
     def _take_over(self, arrays: Mapping[str, Any]) -> None:
