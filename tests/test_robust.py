@@ -198,11 +198,13 @@ def test_a_file_whose_arrays_do_not_fit_each_other_is_refused(tmp_path):
 
     path = tmp_path / "posterior.bough"
     agent_with_names().posterior.save(path)
-    header, arrays = _storage.read(path, "posterior", 1)
+    with _storage.read(path, "posterior", 2) as contents:
+        header = contents.header
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files if name != "header"}
     changes = {
-        "state": arrays["state"][:-1],
-        "touched": arrays["touched"][::-1],
-        "touched_parent": arrays["touched_parent"] + 1,
+        "evidence": arrays["evidence"][:-1],
+        "evidence_of": arrays["evidence_of"][:1].repeat(len(arrays["evidence_of"])),
         "covariances": -arrays["covariances"],
         "n_children": arrays["n_children"][::-1],
         "actions_ends": arrays["actions_ends"][:-1],

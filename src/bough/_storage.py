@@ -32,6 +32,8 @@ _HEADER = "header"
 _LARGEST_HEADER = 1_000_000  # bytes
 _LONGEST_DESCRIPTION = 10_000  # bytes before the numbers of an array; numpy's own limit
 _MOST_COMPRESSED = 1_100  # deflate makes no more than 1,032 bytes out of one
+_MOST_MEMBERS = 5_000
+_LONGEST_CAUSE = 300  # characters of a message
 _PIECE = 1 << 20  # bytes that are read at once
 _ENCRYPTED = 0x1  # a flag of a zip's member
 _DESCRIPTION = re.compile(
@@ -95,9 +97,12 @@ class Contents:
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self._archive = archive
         self._members: dict[str, zipfile.ZipInfo] = {}
+        if len(archive.infolist()) > _MOST_MEMBERS:
+            raise ValueError(f"it has {len(archive.infolist())} members")
         for info in archive.infolist():
             if self._members.setdefault(info.filename, info) is not info:
                 raise ValueError(f"two members are called {info.filename}")
+            archive.open(info).close()  # which compares what the directory calls it with its own name
         if sum(info.compress_size for info in archive.infolist()) > size:
             raise ValueError("the members are larger than the file")
         self.header: dict[str, Any] = self._json(_HEADER)
@@ -167,7 +172,7 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Cont
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows in a check is refused by it
                 yield contents
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {error})") from error
+            raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {_cause(error)})") from error
 
 
 class _InPieces(io.BufferedReader):
@@ -239,7 +244,8 @@ def _cause(error: Exception) -> str:
     """What is wrong, in words; a failing disk is not the file's fault, and is raised again."""
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         raise error
-    return str(error) or type(error).__name__
+    words = str(error) or type(error).__name__
+    return words if len(words) <= _LONGEST_CAUSE else f"{words[:_LONGEST_CAUSE]} ..."
 
 
 def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -203,22 +204,26 @@ class Statistics:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
         """The statistics that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
-        header, arrays = _storage.read(path, _KIND, _VERSION)
-        try:
-            names = _storage.unpack_names("actions", arrays)
-            sums = {key: arrays[key] for key in _SUMS if key in arrays}
-            d = sums["sum_xy"].shape[-1] if "sum_xy" in sums else 0
-            shapes = {"sum_xy": (len(names), d), "sum_xx": (len(names), d, d)}
-            if ("sum_xx" in sums) != ("sum_xy" in sums) or len(set(names.tolist())) != len(names):
+        with _storage.read(path, _KIND, _VERSION) as contents:
+            names = _storage.unpack_names("actions", contents)
+            n = len(names)
+            shapes: dict[str, tuple[int | None, ...]] = {"sum_xy": (n, None)}
+            sums: dict[str, Floats] = {}
+            for key in _SUMS:
+                if key in contents:
+                    sums[key] = contents.array(key, np.float64, shapes.get(key, (n,)))
+                    shapes |= {"sum_xx": (n, *sums[key].shape[1:] * 2)} if key == "sum_xy" else {}
+            if ("sum_xx" in sums) != ("sum_xy" in sums) or len(set(names.tolist())) != n:
                 raise ValueError("sums without their partners, or an action twice")
-            for key, array in sums.items():
-                if array.shape != shapes.get(key, (len(names),)) or not np.isfinite(array).all():
-                    raise ValueError(f"{key} has shape {array.shape} or is not finite")
             if not ((sums["count"] > 0.0) & (sums.get("exposure", sums["count"]) > 0.0)).all():
                 raise ValueError("an action without rows")
-            return cls(names, **sums, skipped={str(why): int(n) for why, n in header["skipped"].items()})
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{path} is not a complete statistics file (missing or odd: {error})") from error
+            return cls(names, **sums, skipped=_checked_skipped(contents.header["skipped"]))
+
+
+def _checked_skipped(given: Any) -> dict[str, int]:
+    if not isinstance(given, dict) or any(type(n) is not int or n < 0 for n in given.values()):
+        raise ValueError(f"skipped is {reprlib.repr(given)}; expected how many rows, by reason")
+    return given
 
 
 def _listed(names: list[Any] | Names) -> list[Any]:

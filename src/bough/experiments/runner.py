@@ -105,15 +105,18 @@ def _read(path: Path, wanted: dict[str, Any], cell: Cell) -> CellResult | None:
     if not path.exists():
         return None
     try:
-        header, arrays = _storage.read(path, _KIND, _VERSION)
-        if any(header.get(key) != value for key, value in wanted.items()):
-            return None
-        parts = {part: {name: arrays[f"{part}-{name}"] for name in wanted["policies"]} for part in _SIZES}
-        n_actions, best = arrays["world"].tolist()
-        for part, size in _SIZES.items():
-            if any(array.shape != (wanted["settings"][size],) for array in parts[part].values()):
-                raise ValueError("its arrays have the wrong shape")
-    except (ValueError, KeyError) as error:
+        with _storage.read(path, _KIND, _VERSION) as contents:
+            if any(contents.header.get(key) != value for key, value in wanted.items()):
+                return None
+            parts = {
+                part: {
+                    name: contents.array(f"{part}-{name}", np.float64, (wanted["settings"][size],), finite=False)
+                    for name in wanted["policies"]
+                }
+                for part, size in _SIZES.items()
+            }
+            n_actions, best = contents.array("world", np.float64, (2,)).tolist()
+    except ValueError as error:
         raise ValueError(f"the earlier result {path} is damaged; delete it and run again ({error})") from error
     return CellResult(cell, **parts, n_actions=int(n_actions), best=best)
 

@@ -141,7 +141,9 @@ class BetaTS(ScoringPolicy):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The policy that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
         with files.read(path, cls.__name__) as contents:
-            policy = cls(cast(BernoulliModel, restored_model(contents)), files.restored_generator(contents.header["generator"]))
+            policy = cls(
+                cast(BernoulliModel, restored_model(contents)), files.restored_generator(contents.header["generator"])
+            )
             n = policy.model.tree.n_actions
             for name in ("successes", "failures"):
                 counts = contents.array(name, np.float64, (n,))

@@ -31,13 +31,15 @@ def restored_tree(contents: Contents) -> Tree:
     n = len(n_children)
     if not 0 < n < _MOST_NODES or n_children.min() < 0 or n_children.sum(dtype=np.int64) != n - 1:
         raise ValueError("n_children is not that of a tree")
-    child_start = np.ones(n + 1, dtype=np.int32)
-    child_start[1:] += np.cumsum(n_children, dtype=np.int32)
+    child_start = np.zeros(n + 1, dtype=np.int32)
+    np.cumsum(n_children, dtype=np.int32, out=child_start[1:])
+    child_start += 1
     if (child_start[1:-1] < np.arange(2, n + 1, dtype=np.int32)).any():
         raise ValueError("n_children is not that of a tree")
     names = _restored_names(contents, n_children)
+    inner = np.flatnonzero(n_children).astype(np.int32)
     parent = np.empty(n, dtype=np.int32)
-    parent[0], parent[1:] = -1, np.repeat(np.arange(n, dtype=np.int32), n_children)
+    parent[0], parent[1:] = -1, np.repeat(inner, n_children[inner])
     return Tree._frozen(parent, child_start, names)
 
 

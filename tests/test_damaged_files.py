@@ -1,0 +1,373 @@
+"""A file that is damaged, or was made to mislead, is a ValueError that names it, and takes no memory."""
+
+import os
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+import bough
+import file_parts
+
+TREE = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso", "filter"]})
+ACTIONS = ["green", "black", "espresso", "green"]
+CONTEXTS = np.array([[1.0, 0.5], [0.2, -1.0], [0.3, 0.3], [1.0, 1.0]])
+POSTERIORS = {
+    "scalar": (bough.GaussianModel(TREE, 0.5, 2.0, 0.3), {"reward": [1.0, 2.0, 3.0, 1.5]}),
+    "vector": (bough.GaussianModel(TREE, [0.5, 0.1], 2.0, 0.3), {"reward": [1.0, 2.0, 3.0, 1.5], "context": CONTEXTS}),
+    "clicks": (bough.BernoulliModel(TREE, -1.0), {"reward": [1, 0, 2, 1], "trials": [3, 1, 5, 2]}),
+    "counts": (bough.PoissonModel(TREE, 0.5), {"reward": [4, 0, 2, 1], "exposure": [1.5, 1.0, 2.0, 1.0]}),
+    "contextual clicks": (bough.BernoulliModel(TREE, [0.0, 0.1]), {"reward": [1, 0, 1, 1], "context": CONTEXTS}),
+}
+
+
+def saved(tmp_path, kind="scalar"):
+    model, rows = POSTERIORS[kind]
+    posterior = bough.Posterior(model)
+    posterior.update(ACTIONS, **rows)
+    posterior.save(tmp_path / "posterior.bough")
+    return tmp_path / "posterior.bough"
+
+
+def refused(path, match=""):
+    with pytest.raises(ValueError, match=rf"posterior\.bough.*{match}"):
+        bough.Posterior.load(path)
+
+
+def test_bytes_cut_from_the_middle_are_a_clear_error(tmp_path):
+    path = saved(tmp_path)
+    whole = path.read_bytes()
+    for start in range(0, len(whole) - 60, 97):
+        path.write_bytes(whole[:start] + whole[start + 50 :])
+        refused(path)
+
+
+@pytest.mark.parametrize("place", [8, 10])  # of the flags and the method, in an entry of a zip's directory
+def test_a_flip_in_how_a_member_is_compressed_is_a_clear_error(tmp_path, place):
+    path = saved(tmp_path)
+    whole = bytearray(path.read_bytes())
+    entry = whole.rindex(b"PK\x01\x02", 0, whole.index(b"state.npy", whole.index(b"PK\x01\x02")))
+    for bit in range(8):
+        changed = bytearray(whole)
+        changed[entry + place] ^= 1 << bit
+        path.write_bytes(changed)
+        if place == 8 and bit not in (0, 5, 6):  # flags of no consequence: it is not encrypted, nor a patch
+            assert bough.Posterior.load(path).n_observations == 4
+        else:
+            refused(path)
+
+
+def test_what_is_no_file_stays_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        bough.Posterior.load(tmp_path / "nowhere")
+    with pytest.raises(IsADirectoryError):
+        bough.Posterior.load(tmp_path)
+
+
+def test_two_members_of_one_name_are_refused(tmp_path):
+    path = saved(tmp_path)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("state.npy", file_parts.npy(np.ones((6, 6))))
+    refused(path, "two members are called state")
+
+
+HEADERS = {
+    "nothing": b"",
+    "a list": [1, 2],
+    "a number": 5,
+    "nested too deeply": b"[" * 100_000 + b"]" * 100_000,
+    "no text": b"\xff\xfe\x00",
+    "a constant": b'{"kind": "posterior", "version": 1, "noise_variance": NaN}',
+    "a number of many digits": b'{"kind": "posterior", "version": ' + b"9" * 5_000 + b"}",
+    "no version": {"kind": "posterior"},
+    "another type": np.zeros(5),
+    "too long": b" " * 1_100_000 + b'{"kind": "posterior", "version": 1}',
+}
+
+
+@pytest.mark.parametrize("what", HEADERS)
+def test_an_odd_header_is_a_clear_error(tmp_path, what):
+    path = saved(tmp_path)
+    content = HEADERS[what]
+    path_header = content if isinstance(content, np.ndarray) else file_parts.npy_header(content)
+    file_parts.change(path, header=path_header)
+    refused(path, "is not a bough file")
+
+
+@pytest.mark.parametrize("version", [True, 1.0, "1", [1], None, 0, -1, 2**70])
+def test_a_version_is_a_whole_number(tmp_path, version):
+    path = saved(tmp_path)
+    file_parts.change(path, header=file_parts.npy_header({**file_parts.header(path), "version": version}))
+    refused(path, "format version")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"noise_variance": None},
+        {"noise_variance": "1.0"},
+        {"noise_variance": True},
+        {"noise_variance": -1.0},
+        {"noise_variance": 10**400},
+        {"rewards": "gamma"},
+        {"rewards": ["gaussian"]},
+        {"rewards": "bernoulli"},
+        {"scalar": 1},
+        {"scalar": False},
+        {"scalar": None},
+        {"covariance": "width"},
+        {"covariance": {"depth": 1}},
+        {"covariance": "node"},
+    ],
+)
+def test_a_header_without_sound_settings_is_refused(tmp_path, settings):
+    path = saved(tmp_path)
+    file_parts.change(path, settings)
+    refused(path, "not a complete posterior file")
+
+
+DESCRIPTIONS = {
+    "no literal": "{'descr': '<f8', 'fortran_order': False, 'shape': (((((",
+    "nested": "(" * 9_000,
+    "an open string": "{'descr': '<f8",
+    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (6, 6), }",
+    "a structure": "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6, 6), }",
+    "complex numbers": "{'descr': '<c16', 'fortran_order': False, 'shape': (6, 3), }",
+    "long floats": "{'descr': '<f16', 'fortran_order': False, 'shape': (6, 3), }",
+    "times": "{'descr': '<m8', 'fortran_order': False, 'shape': (6, 6), }",
+    "too many": "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 6), }",
+    "more than there are": "{'descr': '<f8', 'fortran_order': False, 'shape': (7, 6), }",
+    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-6, -6), }",
+    "no numbers": "{'descr': '<f8', 'fortran_order': False, 'shape': ('6', 6), }",
+}
+
+
+@pytest.mark.parametrize("what", DESCRIPTIONS)
+def test_an_array_with_an_odd_description_is_a_clear_error(tmp_path, what):
+    path = saved(tmp_path)
+    numbers = file_parts.arrays(path)["state"]
+    assert numbers.shape == (6, 6)
+    file_parts.change(path, state=file_parts.npy_of(DESCRIPTIONS[what], numbers.tobytes()))
+    refused(path, "not a complete posterior file")
+
+
+@pytest.mark.parametrize("stored", [">f8", "F", (2, 0), (3, 0)])
+def test_numbers_that_another_machine_stored_are_the_same(tmp_path, stored):
+    path = saved(tmp_path)
+    before = bough.Posterior.load(path)
+    state = file_parts.arrays(path)["state"]
+    if isinstance(stored, tuple):
+        file_parts.change(path, state=file_parts.npy(state, stored))
+    else:
+        file_parts.change(path, state=np.asfortranarray(state) if stored == "F" else state.astype(stored))
+    after = bough.Posterior.load(path)
+    np.testing.assert_array_equal(after.mean, before.mean)
+    assert after.log_evidence() == before.log_evidence()
+
+
+def test_integers_of_another_width_are_the_same_if_they_fit(tmp_path):
+    path = saved(tmp_path)
+    before = bough.Posterior.load(path)
+    found = file_parts.arrays(path)
+    file_parts.change(path, touched=found["touched"].astype(">i8"), n_children=found["n_children"].astype(np.uint8))
+    np.testing.assert_array_equal(bough.Posterior.load(path).mean, before.mean)
+    file_parts.change(path, touched=found["touched"].astype(np.int64) + 2**32)
+    refused(path, "touched")
+
+
+# -- memory ------------------------------------------------------------------------------------------
+
+
+def peak(path):
+    tracemalloc.start()
+    try:
+        outcome = bough.Posterior.load(path)
+    except ValueError as error:
+        outcome = str(error)
+    finally:
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return most, outcome
+
+
+def test_a_member_that_nobody_asks_for_is_not_decompressed(tmp_path):
+    path = saved(tmp_path)
+    file_parts.change(path, unknown=np.zeros(50_000_000, dtype=np.uint8))
+    assert path.stat().st_size < 100_000
+    most, outcome = peak(path)
+    assert outcome.n_observations == 4
+    assert most < 5_000_000
+
+
+@pytest.mark.parametrize("name", ["state", "touched_parent", "covariances", "mean", "header", "actions_text"])
+def test_a_member_of_the_wrong_size_is_not_decompressed(tmp_path, name):
+    path = saved(tmp_path)
+    dtype = {"touched_parent": np.int32, "header": np.uint8, "actions_text": np.uint8}.get(name, np.float64)
+    shape = (1_000_000, 6) if name in ("state", "covariances") else (6_000_000,)
+    file_parts.change(path, **{name: np.zeros(shape, dtype)})
+    most, outcome = peak(path)
+    assert "posterior.bough" in outcome
+    assert most < 5_000_000
+
+
+def test_a_member_that_claims_more_than_a_zip_can_hold_is_not_read(tmp_path):
+    path = saved(tmp_path)
+    description = "{'descr': '<i4', 'fortran_order': False, 'shape': (1000000000,), }"
+    content = file_parts.npy_of(description, bytes(100))
+    file_parts.change(path, n_children=content)
+    whole = bytearray(path.read_bytes())
+    start = whole.rindex(b"PK\x01\x02", 0, whole.rindex(b"n_children.npy"))
+    whole[start + 24 : start + 28] = (len(content) - 100 + 4_000_000_000).to_bytes(4, "little")
+    path.write_bytes(whole)
+    most, outcome = peak(path)
+    assert "cannot hold" in outcome
+    assert most < 5_000_000
+
+
+# -- what is in the arrays ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"actions_text": b"greenblackgreen   filter"},
+        {"actions_text": b"greenblack\xff\xfe\xfdressofilter"},
+        {"actions_text": b"coffeelackespressofilter", "actions_ends": [6, 10, 18, 24]},
+        {"actions_ends": [5, 10, 18, 23]},
+        {"actions_ends": [5, 10, 18, 25]},
+        {"actions_ends": [10, 5, 18, 24]},
+        {"actions_ends": [-5, 10, 18, 24]},
+        {"actions_ends": [5.0, 10.0, 18.0, 24.0]},
+        {"actions_integers": [1, 2, 2, 4]},
+        {"actions_integers": [1, 2, 4]},
+        {"inner_text": None, "inner_ends": None},
+        {"actions_text": None, "actions_ends": None},
+    ],
+)
+def test_names_that_a_tree_cannot_have_are_refused(tmp_path, changed):
+    path = saved(tmp_path)
+    assert bytes(file_parts.arrays(path)["actions_text"]) == b"greenblackespressofilter"
+    text = {name: np.frombuffer(given, np.uint8) for name, given in changed.items() if isinstance(given, bytes)}
+    if bytes(text.get("actions_text", b"")).startswith(b"greenblackgreen"):
+        changed = {**changed, "actions_ends": [5, 10, 15, 24]}
+    file_parts.change(path, **{**changed, **text})
+    refused(path, "not a complete posterior file")
+
+
+M, ETA, M_TOLD, ETA_TOLD, COUNT, SPREAD, EXPOSURE = range(7)
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "column", "value"),
+    [
+        ("scalar", 2, M, -1.0),
+        ("scalar", 2, M, 1.0),
+        ("scalar", 2, ETA, np.nan),
+        ("scalar", 2, ETA, 1e300),
+        ("scalar", 2, COUNT, -3.0),
+        ("scalar", 2, COUNT, 0.0),
+        ("scalar", 2, COUNT, 1e30),
+        ("scalar", 2, SPREAD, -0.1),
+        ("scalar", 1, COUNT, 1.0),
+        ("scalar", 0, SPREAD, 1.0),
+        ("clicks", 2, M, -1.0),
+        ("clicks", 2, COUNT, -1.0),
+        ("clicks", 2, SPREAD, 100.0),
+        ("clicks", 2, SPREAD, -1.0),
+        ("clicks", 2, EXPOSURE, 0.0),
+        ("clicks", 1, EXPOSURE, 1.0),
+        ("counts", 2, ETA, 1e200),
+        ("counts", 2, SPREAD, -1.0),
+        ("counts", 2, EXPOSURE, -1.0),
+    ],
+)
+def test_a_state_that_no_observations_make_is_refused(tmp_path, kind, row, column, value):
+    path = saved(tmp_path, kind)
+    state = file_parts.arrays(path)["state"]
+    assert file_parts.arrays(path)["touched"][[0, 1, 2]].tolist() == [0, 1, 3]  # the root, tea, and green
+    state[row, column] = value
+    file_parts.change(path, state=state)
+    refused(path, "not a complete posterior file")
+
+
+@pytest.mark.parametrize("kind", ["scalar", "clicks", "counts"])
+def test_what_a_file_says_of_inner_nodes_is_not_believed(tmp_path, kind):
+    path = saved(tmp_path, kind)
+    before = bough.Posterior.load(path)
+    state = file_parts.arrays(path)["state"]
+    inner = np.isin(file_parts.arrays(path)["touched"], TREE.leaves, invert=True)
+    state[inner, :COUNT] = -5.0
+    state[:, M_TOLD:COUNT] = 1e6
+    file_parts.change(path, state=state)
+    after = bough.Posterior.load(path)
+    np.testing.assert_allclose(after.mean, before.mean, rtol=1e-12)
+    np.testing.assert_allclose(after.covariance, before.covariance, rtol=1e-12)
+    assert after.log_evidence() == pytest.approx(before.log_evidence(), rel=1e-12)
+    assert after.best_actions(0).nodes[0] in TREE.leaves
+
+
+@pytest.mark.parametrize("kind", ["vector", "contextual clicks"])
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("triangle", (2, 1, 0), 0.5),
+        ("triangle", (2, 0, 0), 0.5),
+        ("triangle", (2, 0, 0), -3.0),
+        ("triangle", (2, 1, 1), 1e200),
+        ("triangle", (0, 0, 1), 4.0),
+        ("pull", (2, 0, 0), 40.0),
+        ("pull", (0, 0, 0), np.inf),
+        ("target", (2, 0), np.nan),
+        ("target", (2, 0), 1.7e308),
+        ("surprise", (0,), -1.0),
+        ("count", (0,), 2.0),
+        ("count", (2,), -1.0),
+    ],
+)
+def test_triangles_that_no_rows_make_are_refused(tmp_path, kind, name, place, value):
+    path = saved(tmp_path, kind)
+    array = file_parts.arrays(path)[name]
+    array[place] = value
+    file_parts.change(path, **{name: array})
+    refused(path, "not a complete posterior file")
+
+
+def test_slots_that_end_at_an_inner_node_are_refused(tmp_path):
+    path = saved(tmp_path)
+    found = file_parts.arrays(path)
+    assert found["touched"].tolist() == [0, 1, 3, 4, 2, 5]
+    file_parts.change(
+        path, touched=found["touched"][:5], touched_parent=found["touched_parent"][:5], state=found["state"][:5]
+    )
+    refused(path, "the touched nodes do not fit the tree")
+
+
+def test_statistics_are_checked_as_well(tmp_path):
+    path = tmp_path / "posterior.bough"
+    changes = [
+        {"count": np.array([1.0, -1.0, 1.0])},
+        {"sum_y": np.array([1.0, np.nan, 1.0])},
+        {"sum_xy": np.zeros((3, 3))},
+        {"sum_xx": None},
+        {"actions_text": np.frombuffer(b"greenblackgreen   ", np.uint8), "actions_ends": np.array([5, 10, 15])},
+    ]
+    for changed in changes:
+        bough.Statistics.from_rows(ACTIONS, np.ones(4), CONTEXTS).save(path)
+        file_parts.change(path, **changed)
+        with pytest.raises(ValueError, match=r"posterior\.bough is not a complete statistics file"):
+            bough.Statistics.load(path)
+    for skipped in ([], {"blank": -1}, {"blank": "many"}, {"blank": 0.5}, None):
+        bough.Statistics.from_rows(ACTIONS, np.ones(4), CONTEXTS).save(path)
+        file_parts.change(path, header=file_parts.npy_header({"kind": "statistics", "version": 1, "skipped": skipped}))
+        with pytest.raises(ValueError, match=r"posterior\.bough is not a complete statistics file"):
+            bough.Statistics.load(path)
+
+
+def test_a_file_is_closed_when_it_is_refused(tmp_path):
+    path = saved(tmp_path)
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    file_parts.change(path, {"rewards": "gamma"})
+    for _ in range(5):
+        refused(path)
+    assert before == (len(os.listdir("/proc/self/fd")) if before else 0)
