@@ -47,14 +47,14 @@ def test_the_time_of_a_decision_follows_the_data(benchmark, table):
     times, looked = {}, {}
     for height in range(3, 8):
         agent = played(bough.problems.constant(10, height), 1_000)
-        touched = agent.posterior._engine.touched.count
+        touched = agent.posterior._engine.slots.count
         spent = []
         for _ in range(300):
             start = time.perf_counter()
             agent.decide()
             spent.append(time.perf_counter() - start)
         times[10**height] = (min(spent), touched)
-        looked[10**height] = agent.posterior.looked_at
+        looked[10**height] = agent.posterior.nodes_visited
     benchmark.pedantic(lambda: None, rounds=1)
     a_node = [spent / touched for spent, touched in times.values()]
     for actions, (spent, touched) in times.items():

@@ -65,7 +65,7 @@ def draw_decisions() -> None:
             agent.update(action, truth[action] + rng.normal())
         actions.append(model.tree.n_actions)
         every.append(model.tree.n_nodes)
-        looked.append(np.mean([(agent.decide(), agent.posterior.looked_at)[1] for _ in range(100)]))
+        looked.append(np.mean([(agent.decide(), agent.posterior.nodes_visited)[1] for _ in range(100)]))
         touched.append(int((agent.posterior.count > 0).sum()))
         full = bough.HierTS.resume(agent.posterior, seed=1, search=False)
         times.append((fastest(agent.decide, 200), fastest(full.decide, 5)))

@@ -86,3 +86,11 @@ def make_case(dim: int | None, shape: str, n_nodes: int, n: int, rng: np.random.
     if rng.random() < 0.2:  # rewards that the model did not make
         rewards[rng.integers(n)] += 1e3 * rng.normal()
     return Case(model, actions, rewards, contexts)
+
+
+def learned(posterior: bough.Posterior) -> dict[str, np.ndarray]:
+    """Copies of all numbers that a posterior has learned or derived, by where they are kept."""
+    engine = posterior._engine
+    arrays = {name: value for name, value in vars(engine).items() if isinstance(value, np.ndarray)}
+    slots = {f"slots.{name}": getattr(engine.slots, name) for name in ("node", "parent", "row")}
+    return {name: np.copy(value) for name, value in (arrays | slots).items() if value.flags.writeable}

@@ -46,7 +46,7 @@ from bough import cli
 try:
     cli.main(["{command}", "--help"])
 except SystemExit:
-    print([name for name in ("numba", "matplotlib", "bough.policies", "bough.experiments.experiment")
+    print([name for name in ("numba", "matplotlib", "bough.policies.thompson", "bough.experiments.experiment")
            if name in sys.modules])
 """
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -13,7 +13,7 @@ import bough
 from bough.learning.fit import _objective
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
-from bough.learning.options import Wishes, groups_of
+from bough.learning.options import FitOptions, groups_of
 
 DATA = Path(__file__).parent / "data"
 KINDS = {"bernoulli": bough.BernoulliModel, "poisson": bough.PoissonModel}
@@ -60,7 +60,7 @@ def test_decisions_among_many_clicks_look_only_at_what_was_touched():
     for i in range(50):
         agent.update(agent.decide(), i % 7 == 0)
     agent.decide()
-    assert agent.posterior.looked_at < 5_000
+    assert agent.posterior.nodes_visited < 5_000
 
 
 def test_contexts_of_clicks_decide_and_learn():
@@ -202,8 +202,8 @@ def test_the_gradient_is_that_of_the_approximate_evidence(kind, mean):
     tree = bough.Tree.balanced(4, 3)
     log = drawn_log(kind, tree, KINDS[kind](tree, -1.0, bough.by_depth([0.0, 0.5, 0.4, 0.3])), 800, seed=0)
     classes = NodeClasses.of("depth", [tree])
-    wishes = Wishes(1.0, mean, None, 2.0, "full", KINDS[kind])
-    objective = _objective(Forest.planted([tree], [log], classes), groups_of([tree], classes, wishes), wishes, 1.0)
+    options = FitOptions(1.0, mean, None, 2.0, "full", KINDS[kind])
+    objective = _objective(Forest.from_logs([tree], [log], classes), groups_of([tree], classes, options), options, 1.0)
     check_gradient(objective, np.log([0.3, 0.6, 0.2]))
 
 
@@ -230,10 +230,10 @@ def contextual_rows(kind, n, seed):
 def test_the_gradient_with_contexts_is_that_of_the_approximate_evidence(kind, structure):
     tree, log = contextual_rows(kind, 400, seed=1)
     classes = NodeClasses.of("depth", [tree])
-    wishes = Wishes(1.0, None, None, 2.0, structure, KINDS[kind])
+    options = FitOptions(1.0, None, None, 2.0, structure, KINDS[kind])
     sums = bough.Statistics.from_rows(log.action, log.reward, log.context)
-    forest = Forest.planted([tree], [sums], classes, [log])
-    objective = _objective(forest, groups_of([tree], classes, wishes), wishes, 1.0)
+    forest = Forest.from_logs([tree], [sums], classes, [log])
+    objective = _objective(forest, groups_of([tree], classes, options), options, 1.0)
     start = objective.start()
     check_gradient(objective, start + 0.1 * np.random.default_rng(2).normal(size=len(start)))
 
@@ -477,5 +477,5 @@ def test_beta_priors_take_what_was_summed():
     np.testing.assert_array_equal(one.successes, other.successes)
     np.testing.assert_array_equal(one.failures, other.failures)
     assert repr(one) == repr(other)
-    with pytest.raises(ValueError, match="statistics is not"):
+    with pytest.raises(ValueError, match="statistics is a str"):
         other.absorb("clicks")

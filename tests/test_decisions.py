@@ -10,9 +10,10 @@ from scipy.special import log_ndtr, ndtri_exp
 from scipy.stats import chi2_contingency, ks_2samp
 
 import bough
-from bough.inference import search_kernels
+from bough.inference.kernels import quantiles
 from bough.inference import untouched as untouched_module
-from bough.inference.untouched import Untouched, _rate_tables
+from bough.inference.rate_tables import rate_tables
+from bough.inference.untouched import Untouched
 
 DRAWS = 100_000
 FALSE_ALARM = 1e-4
@@ -110,14 +111,14 @@ def test_excluding_actions_has_the_law_of_the_full_sampler_without_them(case, k)
     posterior = observed(*CASES[case])
     leaves = posterior.model.tree.leaves
     exclude = leaves[[0, 1, 4, 7]]
-    before = posterior._engine.touched.count
+    before = posterior._engine.slots.count
     nodes, scores = searched(posterior, seed=5, k=k, exclude=exclude)
     full_nodes, full_scores = drawn(posterior, seed=6, k=k, exclude=exclude)
     assert not np.isin(nodes, exclude).any()
     code = posterior.model.tree.n_nodes ** np.arange(k)
     assert same_law(nodes @ code, full_nodes @ code) > FALSE_ALARM
     assert ks_2samp(scores[:, -1], full_scores[:, -1]).pvalue > FALSE_ALARM
-    assert posterior._engine.touched.count == before  # nothing was learned, so nothing is kept
+    assert posterior._engine.slots.count == before  # nothing was learned, so nothing is kept
 
 
 @pytest.mark.parametrize("case", ["balanced, a few touched", "uneven, a few touched", "vectors, uneven"])
@@ -137,8 +138,8 @@ def test_choosing_among_some_has_the_law_of_the_full_sampler_restricted(case):
 def test_a_group_that_is_one_node_off_is_caught(case):
     posterior = observed(*CASES[case])
     posterior.best_actions(0)
-    largest = int(posterior._untouched._free[: posterior._engine.touched.count, 1].argmax())
-    posterior._untouched._free[largest, 1] -= 1
+    largest = int(posterior._search_state._untouched._free[: posterior._engine.slots.count, 1].argmax())
+    posterior._search_state._untouched._free[largest, 1] -= 1
     nodes, scores = searched(posterior, seed=1)
     full_nodes, full_scores = drawn(posterior, seed=2)
     maximum = ks_2samp(scores[:, 0], full_scores[:, 0]).pvalue
@@ -156,18 +157,18 @@ def test_all_actions_come_out_in_order_when_all_are_asked_for():
 
 def test_quantiles_and_rates_are_accurate_in_both_tails():
     t = 10.0 ** np.linspace(-300, 2.5, 300)
-    ours = np.array([search_kernels.quantile(x) for x in t])
+    ours = np.array([quantiles.quantile(x) for x in t])
     np.testing.assert_allclose(ours, ndtri_exp(-t), rtol=1e-13, atol=1e-13)
     q = np.linspace(-8.0, 37.0, 300)
-    np.testing.assert_allclose([search_kernels.rate(x) for x in q], -log_ndtr(q), rtol=1e-12)
+    np.testing.assert_allclose([quantiles.rate(x) for x in q], -log_ndtr(q), rtol=1e-12)
 
 
 def test_the_tables_of_a_regular_tree_are_the_law_of_the_maximum(monkeypatch):
     deviation, branching = np.array([1.0, 0.7, 1.3, 0.5]), np.array([4, 3, 5], dtype=np.int32)
-    tables = _rate_tables(deviation, branching)
+    tables = rate_tables(deviation, branching)
     grid = tables.start + tables.step * np.arange(tables.rates.shape[1])
     monkeypatch.setattr(untouched_module, "_PER_DEVIATION", 4 * untouched_module._PER_DEVIATION)
-    fine = _rate_tables(deviation, branching)
+    fine = rate_tables(deviation, branching)
     places = np.arange(200, tables.rates.shape[1] - 200)
     same = np.searchsorted(fine.start + fine.step * np.arange(fine.rates.shape[1]), grid[places] - fine.step / 2)
     np.testing.assert_allclose(tables.rates[1:, places], fine.rates[1:, same], rtol=1e-6, atol=1e-14)
@@ -224,8 +225,8 @@ def test_a_million_actions_are_decided_among_by_looking_at_few():
     for _ in range(100):
         action = agent.decide()
         agent.update(action, truth[action])
-    assert agent.posterior.looked_at < 2_000
-    assert agent.posterior._engine.touched.count < 800
+    assert agent.posterior.nodes_visited < 2_000
+    assert agent.posterior._engine.slots.count < 800
 
 
 def test_new_nodes_are_taken_in_as_they_are_touched():
@@ -238,13 +239,13 @@ def test_new_nodes_are_taken_in_as_they_are_touched():
         fresh.update(int(leaf), 1.0)
     grown.best_actions(rng)
     untouched = Untouched(BALANCED, model.classes.of_node)
-    untouched.sync(fresh._engine.touched)
-    n = fresh._engine.touched.count
+    untouched.sync(fresh._engine.slots)
+    n = fresh._engine.slots.count
     np.testing.assert_array_equal(grown._untouched._free[:n], untouched._free[:n])
     below = np.array(
-        [np.isin(BALANCED.children(i), fresh._engine.touched.node).sum() for i in fresh._engine.touched.node]
+        [np.isin(BALANCED.children(i), fresh._engine.slots.node).sum() for i in fresh._engine.slots.node]
     )
-    children = np.diff(BALANCED.child_start)[fresh._engine.touched.node]
+    children = np.diff(BALANCED.child_start)[fresh._engine.slots.node]
     np.testing.assert_array_equal(untouched._free[:n, 1], children - below)
 
 

@@ -15,7 +15,7 @@ from bough.inference.oracles.dense import DensePosterior
 from bough.learning.fit import _objective
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
-from bough.learning.options import Wishes, groups_of
+from bough.learning.options import FitOptions, groups_of
 
 from cases import SHAPES, parents  # isort: skip
 
@@ -47,22 +47,22 @@ def forests(draw, most_trees=3):
     structure = draw(st.sampled_from(["full", "diagonal", "scaled"]))
     width = draw(st.sampled_from([None, 2.0]))
     noise = draw(st.sampled_from([None, 0.7]))
-    return trees, rows, by, Wishes(noise, mean, "learn", width, structure), rng
+    return trees, rows, by, FitOptions(noise, mean, "learn", width, structure), rng
 
 
-def made(trees, rows, by, wishes):
+def made(trees, rows, by, options):
     classes = NodeClasses.of(by, trees)
-    forest = Forest.planted(trees, [bough.Statistics.from_rows(*one) for one in rows], classes)
-    learned = (groups_of(trees, classes, wishes) >= 0) & (forest.nodes_of_class > 0)
+    forest = Forest.from_logs(trees, [bough.Statistics.from_rows(*one) for one in rows], classes)
+    learned = (groups_of(trees, classes, options) >= 0) & (forest.nodes_of_class > 0)
     group = np.where(learned, np.cumsum(learned) - 1, -1)
-    return classes, _objective(forest, group, wishes, forest.reward_variance())
+    return classes, _objective(forest, group, options, forest.reward_variance())
 
 
 @settings(max_examples=150, deadline=None)
 @given(forests())
 def test_the_gradient_is_that_of_finite_differences(case):
-    trees, rows, by, wishes, rng = case
-    _, objective = made(trees, rows, by, wishes)
+    trees, rows, by, options, rng = case
+    _, objective = made(trees, rows, by, options)
     at = objective.start()
     at = at + rng.normal(size=len(at)) * 0.3
     _, gradient = objective.value_and_gradient(at)
@@ -78,8 +78,8 @@ def test_the_gradient_is_that_of_finite_differences(case):
 @settings(max_examples=150, deadline=None)
 @given(forests(most_trees=1))
 def test_the_evidence_is_the_oracles(case):
-    trees, rows, by, wishes, rng = case
-    classes, objective = made(trees, rows, by, wishes)
+    trees, rows, by, options, rng = case
+    classes, objective = made(trees, rows, by, options)
     at = objective.start()
     covariance, noise = objective.unpacked(at + rng.normal(size=len(at)) * 0.5)
     value, _ = objective.evidence(covariance, noise)
@@ -93,9 +93,9 @@ def test_the_evidence_is_the_oracles(case):
 @settings(max_examples=100, deadline=None)
 @given(forests(most_trees=1))
 def test_the_mean_by_least_squares_has_the_most_evidence(case):
-    trees, rows, by, wishes, rng = case
-    wishes = wishes._replace(mean=None)
-    classes, objective = made(trees, rows, by, wishes)
+    trees, rows, by, options, rng = case
+    options = options._replace(mean=None)
+    classes, objective = made(trees, rows, by, options)
     covariance, noise = objective.unpacked(objective.start())
     best, _ = objective.evidence(covariance, noise)
     middle, error = np.asarray(objective.mean), np.asarray(objective.mean_error)

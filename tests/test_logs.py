@@ -91,7 +91,7 @@ def test_every_frame_gives_the_same_sums(make, columns):
 
 
 def test_a_frame_of_many_slices_is_summed_once(monkeypatch):
-    monkeypatch.setattr("bough.logs._SLICE", 300)
+    monkeypatch.setattr("bough.data.logs._SLICE", 300)
     log = rows()
     assert_same(bough.summarise(pandas_frame(log), TREE, **SETTINGS[2]), expected(log, **SETTINGS[2]))
 

@@ -190,7 +190,7 @@ def test_many_rewards_of_one_action_take_little_memory():
     tree = bough.Tree.balanced(10, 6)
     posterior = bough.Posterior(bough.GaussianModel(tree))
     posterior.update(np.full(150_000, tree.leaves[0]), np.zeros(150_000))
-    assert len(posterior._engine.touched._table) <= 1024
+    assert len(posterior._engine.slots._table) <= 1024
 
 
 def test_a_file_whose_arrays_do_not_fit_each_other_is_refused(tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bough
-from cases import cases, make_case
+from cases import cases, learned, make_case
 
 
 def assert_same(one: bough.Posterior, other: bough.Posterior, tolerance: float = 1e-9) -> None:
@@ -80,9 +80,10 @@ def test_state_exists_for_touched_nodes_only():
     tree = bough.Tree.balanced(branching=10, height=6)
     posterior = bough.Posterior(bough.GaussianModel(tree, np.zeros(4)))
     posterior.update([int(tree.leaves[0]), int(tree.leaves[-1])], [1.0, 2.0], np.ones((2, 4)))
-    arrays = posterior._engine.arrays()
-    assert len(arrays["touched"]) == 13  # two paths of seven nodes that share the root
-    assert sum(array.nbytes for array in arrays.values()) < 10_000
+    arrays = learned(posterior)
+    assert posterior._engine.slots.count == 13  # two paths of seven nodes that share the root
+    assert posterior._engine.slots.n_rows == 2
+    assert sum(array.nbytes for array in arrays.values()) < 20_000
 
 
 def test_an_empty_batch_is_nothing():
@@ -99,7 +100,7 @@ def test_a_batch_with_one_bad_row_changes_nothing(dim, bad):
     posterior = bough.Posterior(bough.GaussianModel(tree, 0.0 if dim is None else np.zeros(dim)))
     context = None if dim is None else [1.0, 1.0]
     posterior.update("coffee", 1.0, context)
-    before = {name: np.copy(array) for name, array in posterior._engine.arrays().items()}
+    before = learned(posterior)
     actions, rewards = ["tea/green", "tea/black", "coffee"], [1.0, 2.0, 3.0]
     contexts = None if dim is None else np.ones((3, 2))
     if bad == "nan reward":
@@ -118,7 +119,7 @@ def test_a_batch_with_one_bad_row_changes_nothing(dim, bad):
         contexts[2, 1] = np.nan
     with pytest.raises((ValueError, KeyError)):
         posterior.update(actions, rewards, contexts)
-    after = posterior._engine.arrays()
+    after = learned(posterior)
     assert before.keys() == after.keys()
     for name, array in before.items():
         np.testing.assert_array_equal(array, after[name])
@@ -148,10 +149,10 @@ def test_a_large_tree_and_a_long_history_keep_the_hash_table_right():
     for start in range(0, 20_000, 700):
         grown.update(actions[start : start + 700], rewards[start : start + 700])
     assert_same(grown, whole)
-    touched = grown._engine.touched
-    np.testing.assert_array_equal(touched.slots(touched.node), np.arange(touched.count))
+    touched = grown._engine.slots
+    np.testing.assert_array_equal(touched.find(touched.node), np.arange(touched.count))
     untouched = np.setdiff1d(np.arange(tree.n_nodes), touched.node).astype(np.int32)
-    assert (touched.slots(untouched) == -1).all()
+    assert (touched.find(untouched) == -1).all()
     assert (touched.parent[1:] < np.arange(1, touched.count)).all()
 
 

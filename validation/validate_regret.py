@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 import bough
-from bough.simulation.worlds import Drawn
+from bough.simulation.worlds import FromPrior
 
 
 @numba.njit
@@ -36,7 +36,7 @@ class Kept:
         self.model, self.worlds = model, []
 
     def world(self, rounds, rng):
-        self.worlds.append(Drawn(self.model).world(rounds, rng))
+        self.worlds.append(FromPrior(self.model).world(rounds, rng))
         return self.worlds[-1]
 
 

@@ -73,6 +73,8 @@ _HOME = {
     "theory": "bough.theory",
 }
 
+_MODULES = ("problems", "theory")
+
 __all__ = [
     "TS",
     "BayesUCB",
@@ -119,7 +121,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'bough' has no attribute {name!r}")
     home = import_module(_HOME[name])
-    value = home if home.__name__.endswith(f".{name}") else getattr(home, name)
+    value = home if name in _MODULES else getattr(home, name)
     globals()[name] = value
     return value
 

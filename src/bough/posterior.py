@@ -141,8 +141,8 @@ class Posterior(Answers):
         if rows is not None and not len(rows.rewards):
             raise ValueError("the log is empty; give at least one row")
         with self._lock:
-            self._engine.settle(rows, method == "propagation")
-            self._answers.clear()
+            if self._engine.settle(rows, method == "propagation"):
+                self._answers.clear()
 
     # -- the evidence --------------------------------------------------------------------------
 

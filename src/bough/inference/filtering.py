@@ -122,7 +122,7 @@ class ContextCountEngine(VectorEngine):
             "all of them to settle, as bough.Observations"
         )
 
-    def settle(self, rows: Rows | None, propagate: bool) -> None:
+    def settle(self, rows: Rows | None, propagate: bool) -> bool:
         """Forget everything, and have the Gaussian at the mode of the posterior of a log; from there, propagate."""
         if rows is None:
             raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
@@ -146,6 +146,7 @@ class ContextCountEngine(VectorEngine):
         counts = self._n_observations_of(np.ones(len(log.exposure)), log.exposure)
         np.add.at(self._table[:, kernels.COUNT], places, counts)
         np.add.at(self._table[:, kernels.TOTAL], places, log.rewards)
+        return True
 
     def _place_sites(self, log: _Log, precision: Floats, information: Floats) -> None:
         """Have each row say exp(information t - precision t^2 / 2) of its score's deviation t, and nothing else."""

@@ -63,9 +63,9 @@ def restored_model(contents: Contents) -> Model:
 
 def _own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
     """The parameters of the model's likelihood; a `ValueError` where one is missing, odd or another kind's."""
-    names = model.kind.__dataclass_fields__
+    names = model.kind.parameter_names()
     for other in MODELS.values():
-        foreign = next((name for name in other.kind.__dataclass_fields__ if name in header and name not in names), None)
+        foreign = next((name for name in other.kind.parameter_names() if name in header and name not in names), None)
         if foreign is not None:
             raise ValueError(f"{model.kind.name} rewards have no {foreign}")
     for name in names:

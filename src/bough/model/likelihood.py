@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -51,18 +51,23 @@ class Likelihood(ABC):
         """The standard deviation of a reward around its score; 1 where rewards are not on the scale of scores."""
         return 1.0
 
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """What its own parameters are called."""
+        return tuple(field.name for field in fields(cls))
+
     def parameters(self) -> dict[str, float]:
         """Its own parameters, by name."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: getattr(self, name) for name in self.parameter_names()}
 
     @classmethod
     def from_parameters(cls, given: Mapping[str, Any]) -> Self:
         """The likelihood with these parameters; a `ValueError` where one is missing or not sound."""
-        fields = cls.__dataclass_fields__
-        missing = next((name for name in fields if name not in given), None)
+        names = cls.parameter_names()
+        missing = next((name for name in names if name not in given), None)
         if missing is not None:
             raise ValueError(f"{missing} is missing")
-        return cls(**{name: given[name] for name in fields})
+        return cls(**{name: given[name] for name in names})
 
     # -- the reward and its score --------------------------------------------------------------
 
