@@ -11,7 +11,7 @@ from scipy.stats import chi2_contingency, ks_2samp
 
 import bough
 from bough.inference.kernels import quantiles
-from bough.inference import untouched as untouched_module
+from bough.inference import rate_tables as tables_module
 from bough.inference.rate_tables import rate_tables
 from bough.inference.untouched import Untouched
 
@@ -167,7 +167,7 @@ def test_the_tables_of_a_regular_tree_are_the_law_of_the_maximum(monkeypatch):
     deviation, branching = np.array([1.0, 0.7, 1.3, 0.5]), np.array([4, 3, 5], dtype=np.int32)
     tables = rate_tables(deviation, branching)
     grid = tables.start + tables.step * np.arange(tables.rates.shape[1])
-    monkeypatch.setattr(untouched_module, "_PER_DEVIATION", 4 * untouched_module._PER_DEVIATION)
+    monkeypatch.setattr(tables_module, "_PER_DEVIATION", 4 * tables_module._PER_DEVIATION)
     fine = rate_tables(deviation, branching)
     places = np.arange(200, tables.rates.shape[1] - 200)
     same = np.searchsorted(fine.start + fine.step * np.arange(fine.rates.shape[1]), grid[places] - fine.step / 2)
@@ -241,7 +241,7 @@ def test_new_nodes_are_taken_in_as_they_are_touched():
     untouched = Untouched(BALANCED, model.classes.of_node)
     untouched.sync(fresh._engine.slots)
     n = fresh._engine.slots.count
-    np.testing.assert_array_equal(grown._untouched._free[:n], untouched._free[:n])
+    np.testing.assert_array_equal(grown._search_state._untouched._free[:n], untouched._free[:n])
     below = np.array(
         [np.isin(BALANCED.children(i), fresh._engine.slots.node).sum() for i in fresh._engine.slots.node]
     )
@@ -286,8 +286,8 @@ BAD = {
     "another's posterior": (lambda a: bough.TS.resume(a.posterior), "of another model than TS has"),
     "best of none": (lambda a: a.posterior.best_actions(0, k=0), "k is 0"),
     "best of too many": (lambda a: a.posterior.best_actions(0, k=12), "k is 12"),
-    "best without a node": (lambda a: a.posterior.best_actions(0, exclude=[99999]), "99999 is not a node number"),
-    "best without a category": (lambda a: a.posterior.best_actions(0, exclude=[0]), "inner node"),
+    "best without a node": (lambda a: a.posterior.best_actions(0, exclude=[99999]), "99999 is not the number of an action"),
+    "best without a category": (lambda a: a.posterior.best_actions(0, exclude=[0]), "0 is not the number of an action"),
     "best in a context": (lambda a: a.posterior.best_actions(0, context=[1.0]), "model without contexts"),
     "samples": (lambda a: a.propensity(["f"], samples=0), "samples is 0"),
     "one action": (lambda a: a.propensity("f"), "actions is 'f'"),

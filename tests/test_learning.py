@@ -475,16 +475,15 @@ def test_a_batch_refits_as_single_updates_do_and_a_policy_goes_on_where_it_stopp
     np.testing.assert_allclose(batch.posterior.mean, single.posterior.mean, atol=1e-5)
     batch.posterior.save(tmp_path / "posterior")
     batch.statistics.save(tmp_path / "statistics")
-    later = bough.HierTS.resume(
-        bough.Posterior.load(tmp_path / "posterior"),
-        refit=True,
-        statistics=bough.Statistics.load(tmp_path / "statistics"),
-    )
-    later.update(names, rewards)
-    assert later.posterior.n_observations == 80
-    assert later.posterior.model.noise_variance != batch.posterior.model.noise_variance
-    with pytest.raises(ValueError, match="has 40 observations and the statistics 0"):
-        bough.HierTS.resume(batch.posterior, refit=True)
+    statistics = bough.Statistics.load(tmp_path / "statistics")
+    for known in (None, statistics):  # a posterior keeps what it needs; statistics may still be given
+        saved = bough.Posterior.load(tmp_path / "posterior")
+        later = bough.HierTS.resume(saved, refit=True, statistics=known)
+        later.update(names, rewards)
+        assert later.posterior.n_observations == 80
+        assert later.posterior.model.noise_variance != batch.posterior.model.noise_variance
+    with pytest.raises(ValueError, match="has 40 observations and the statistics 80"):
+        bough.HierTS.resume(batch.posterior, refit=True, statistics=statistics + statistics)
     with pytest.raises(ValueError, match="refit is 'often'"):
         bough.HierTS(model, refit="often")
 
@@ -566,16 +565,19 @@ def test_threads_lose_no_observation_of_a_policy_that_refits():
     assert copy.deepcopy(agent).statistics.n_rows == 1_200
 
 
-def test_what_goes_past_a_policy_that_refits_is_refused():
+def test_what_goes_straight_to_the_posterior_is_refitted_as_well():
     rng = np.random.default_rng(5)
     agent = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2)), refit=True)
     log = bough.Statistics.from_rows(rng.integers(4, 13, 40), rng.normal(size=40))
     agent.absorb(log)
     assert agent.posterior.n_observations == agent.statistics.n_rows == 40
     agent.posterior.absorb(log)
-    with pytest.raises(ValueError, match="the posterior has 80 observations and the policy 40"):
-        agent.absorb(log)
-    assert agent.statistics.n_rows == 40
+    agent.absorb(log)
+    assert agent.posterior.n_observations == agent.statistics.n_rows == 120
+    straight = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2)), refit=True)
+    straight.absorb(log + log + log)
+    np.testing.assert_allclose(agent.posterior.mean, straight.posterior.mean, rtol=1e-9, atol=1e-12)
+    assert agent.posterior.model.noise_variance == pytest.approx(straight.posterior.model.noise_variance, rel=1e-9)
 
 
 def test_fractions_of_rows_add_up():

@@ -544,4 +544,4 @@ def test_a_uniform_number_gives_the_quantile_of_a_count(mean):
     for noise in [0.0, *np.random.default_rng(5).random(200).tolist(), 0.9999999]:
         wanted = max(poisson.ppf(noise, mean), 0.0)
         assert drawn_reward(POISSON, mean, noise) == wanted
-        assert model.reward(mean, noise) == wanted
+        assert model.likelihood.reward(mean, noise) == wanted
