@@ -137,6 +137,14 @@ def test_a_file_edited_after_its_import_does_not_pass_for_what_was_compiled(cold
     assert run(cold)["value"] == 22.0
 
 
+def test_a_file_edited_before_its_import_does_not_pass_for_what_it_was(cold):
+    trunk = cold / "grove" / "trunk.py"
+    edited = GROVE["trunk.py"].replace("0.0", "5.0")
+    assert run(cold, f"from grove import branch\nopen({str(trunk)!r}, 'w').write({edited!r})\n")["value"] == 21.0
+    trunk.write_text(GROVE["trunk.py"])
+    assert run(cold)["value"] == 16.0
+
+
 def test_the_users_cache_serves_where_the_package_cannot_be_written(cold, tmp_path):
     (cold / "grove" / "__pycache__").write_text("not a folder")
     elsewhere = {
