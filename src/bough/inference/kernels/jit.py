@@ -120,17 +120,20 @@ def _imports(path: str, folder: str) -> Iterator[str]:
                         yield file
 
 
-def _imported_names(path: str) -> Iterator[tuple[int, str]]:
+@functools.cache
+def _imported_names(path: str) -> list[tuple[int, str]]:
     """What a file's import statements name, wherever they stand, each with its number of leading dots."""
+    names: list[tuple[int, str]] = []
     unread: list[ast.AST] = [ast.parse(_texts[path])]
     while unread:
         node = unread.pop()
         if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
+            names += [(0, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from ((node.level, ".".join(filter(None, (node.module, alias.name)))) for alias in node.names)
+            names += [(node.level, ".".join(filter(None, (node.module, alias.name)))) for alias in node.names]
         else:
             unread += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+    return names
 
 
 # -- the cache -------------------------------------------------------------------------------------
