@@ -1,1 +1,1 @@
-"""Every compiled kernel, one file per subject. Kernels take plain arrays, with the shape beside each argument."""
+"""Compiled code. This file stays empty: every kernel is compiled again when it changes."""
