@@ -19,7 +19,7 @@ from bough.links import logistic_mean
 from bough.prior import TreePrior
 from bough.statistics import Statistics
 from bough.storage import Contents
-from bough.treefile import restored_tree, tree_arrays
+from bough.treefile import has_levels, restored_tree, tree_arrays
 
 MOST_COUNTED = 1e8  # a rate beyond which drawing a count would take too long
 _KIND = "model"
@@ -147,11 +147,13 @@ class Model(TreePrior, ABC):
             raise ValueError(f"scalar is {reprlib.repr(scalar)}; expected true or false")
         model = models[rewards]
         own = model.own_settings(header)
-        tree = restored_tree(contents)
         mean = contents.array("mean", np.float64, () if scalar else (None,))
         table = contents.array("covariances", np.float64, (None,) if scalar else (None, mean.size, mean.size))
+        tree = restored_tree(contents)
         if kind == "node":
             of_node = contents.array("covariance_of_node", np.int32, (tree.n_nodes,))
+        elif not has_levels(tree, len(table)):
+            raise ValueError(f"there are {len(table)} covariances; expected one for each {kind} of the tree")
         else:
             of_node = tree.depth if kind == "depth" else tree.node_height
         classes = checked_classes(kind, of_node, table, mean.size, scalar)
