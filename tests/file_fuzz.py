@@ -396,9 +396,9 @@ def _scribbled(text: bytes, rng: np.random.Generator) -> bytes:
 
 
 @cache
-def _bomb(dtype: str, shape: tuple[int, ...], first: int = 0) -> Entry:
-    array = np.zeros(shape, dtype=dtype)
-    array.reshape(-1)[0] = first
+def _bomb(dtype: str, shape: tuple[int, ...], filling: int = 0, first: int = 0, last: int = 0) -> Entry:
+    array = np.full(shape, filling, dtype=dtype)
+    array.reshape(-1)[[0, -1]] = first, last
     return Entry.of("bomb.npy", npy(array), level=1)
 
 
@@ -410,9 +410,10 @@ def bomb_that_is_asked_for(one: Original, rng: np.random.Generator) -> Damaged:
     name = one.some(rng)
     array = one.arrays[name]
     n = BOMB // array.itemsize
-    star = name == "n_children" and rng.random() < 0.5
     shape = (n // max(int(np.prod(array.shape[1:])), 1), *array.shape[1:])
-    bomb = _bomb(array.dtype.str, shape, n - 1 if star else 0)
+    # A tree may be a star or a path, and then the bomb is one.
+    fillings = [(0, 0, 0), (0, n - 1, 0), (1, 1, 0)] if name == "n_children" else [(0, 0, 0)]
+    bomb = _bomb(array.dtype.str, shape, *fillings[rng.integers(len(fillings))])
     entries = one.entries()
     for i, entry in enumerate(entries):
         if entry.name == f"{name}.npy":

@@ -225,6 +225,25 @@ def test_a_member_that_claims_more_than_a_zip_can_hold_is_not_read(tmp_path):
     assert most < 5_000_000
 
 
+def test_more_covariances_than_nodes_are_refused_unseen(tmp_path):
+    path = saved(tmp_path, "vector")
+    file_parts.change(path, covariances=np.zeros((200_000, 2, 2)))
+    refused(path, "200000 covariances")
+    file_parts.change(path, {"covariance": "node"}, covariance_of_node=np.zeros(TREE.n_nodes, dtype=np.int32))
+    refused(path, "200000 classes")
+
+
+def test_a_tree_far_higher_than_its_covariances_is_refused_at_once(tmp_path):
+    path = tmp_path / "posterior.bough"
+    bough.Posterior(bough.GaussianModel(bough.Tree.balanced(2, 2))).save(path)
+    path_down = np.ones(2_000_000, dtype=np.int32)
+    path_down[-1] = 0
+    file_parts.change(path, n_children=path_down)
+    most, outcome = peak(path)
+    assert "3 covariances" in outcome
+    assert most < 20 * len(path_down)  # a few integers a node, and no object for each level
+
+
 # -- what is in the arrays ---------------------------------------------------------------------------
 
 

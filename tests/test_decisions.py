@@ -10,8 +10,8 @@ from scipy.special import log_ndtr, ndtri_exp
 from scipy.stats import chi2_contingency, ks_2samp
 
 import bough
-from bough.inference.kernels import quantiles
 from bough.inference import rate_tables as tables_module
+from bough.inference.kernels import quantiles
 from bough.inference.rate_tables import rate_tables
 from bough.inference.untouched import Untouched
 
@@ -242,9 +242,7 @@ def test_new_nodes_are_taken_in_as_they_are_touched():
     untouched.sync(fresh._engine.slots)
     n = fresh._engine.slots.count
     np.testing.assert_array_equal(grown._search_state._untouched._free[:n], untouched._free[:n])
-    below = np.array(
-        [np.isin(BALANCED.children(i), fresh._engine.slots.node).sum() for i in fresh._engine.slots.node]
-    )
+    below = np.array([np.isin(BALANCED.children(i), fresh._engine.slots.node).sum() for i in fresh._engine.slots.node])
     children = np.diff(BALANCED.child_start)[fresh._engine.slots.node]
     np.testing.assert_array_equal(untouched._free[:n, 1], children - below)
 
@@ -286,7 +284,10 @@ BAD = {
     "another's posterior": (lambda a: bough.TS.resume(a.posterior), "of another model than TS has"),
     "best of none": (lambda a: a.posterior.best_actions(0, k=0), "k is 0"),
     "best of too many": (lambda a: a.posterior.best_actions(0, k=12), "k is 12"),
-    "best without a node": (lambda a: a.posterior.best_actions(0, exclude=[99999]), "99999 is not the number of an action"),
+    "best without a node": (
+        lambda a: a.posterior.best_actions(0, exclude=[99999]),
+        "99999 is not the number of an action",
+    ),
     "best without a category": (lambda a: a.posterior.best_actions(0, exclude=[0]), "0 is not the number of an action"),
     "best in a context": (lambda a: a.posterior.best_actions(0, context=[1.0]), "model without contexts"),
     "samples": (lambda a: a.propensity(["f"], samples=0), "samples is 0"),

@@ -3,10 +3,10 @@
 import inspect
 
 import pytest
-from bough.policies.base import ScoringPolicy
 
 import bough
 from bough import policies, policy_table
+from bough.policies.base import ScoringPolicy
 from bough.simulation.runs import is_compiled
 
 

@@ -140,9 +140,7 @@ def test_one_reward_refreshes_its_own_path_alone():
     posterior = bough.Posterior(model)
     posterior.update([3, 5], [3, 1], trials=[8, 8])
     engine = posterior._engine
-    sites = {
-        node: engine._state[int(engine.slots.find(np.array([node], np.int32))[0]), :2].copy() for node in (3, 5)
-    }
+    sites = {node: engine._state[int(engine.slots.find(np.array([node], np.int32))[0]), :2].copy() for node in (3, 5)}
     posterior.update(3, 1)
     after = {node: engine._state[int(engine.slots.find(np.array([node], np.int32))[0]), :2] for node in (3, 5)}
     assert (after[5] == sites[5]).all()

@@ -32,7 +32,7 @@ _HEADER = "header"
 _LARGEST_HEADER = 1_000_000  # bytes
 _LONGEST_DESCRIPTION = 10_000  # bytes before the numbers of an array; numpy's own limit
 _MOST_COMPRESSED = 1_100  # deflate makes no more than 1,032 bytes out of one
-_MOST_MEMBERS = 5_000
+_MOST_MEMBERS = 1_000
 _LONGEST_CAUSE = 300  # characters of a message
 _PIECE = 1 << 20  # bytes that are read at once
 _ENCRYPTED = 0x1  # a flag of a zip's member
@@ -140,7 +140,8 @@ class Contents:
     def _json(self, name: str) -> dict[str, Any]:
         if name in self and self._members[f"{name}.npy"].file_size > _LARGEST_HEADER:
             raise ValueError(f"its header has more than {_LARGEST_HEADER} bytes")
-        found = json.loads(self.array(name, np.uint8, (None,)).tobytes(), parse_constant=_no_constant)
+        text = self.array(name, np.uint8, (None,)).tobytes().decode()
+        found = json.loads(text, parse_constant=_no_constant)
         if not isinstance(found, dict):
             raise ValueError("its header is not a JSON object")
         return found

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bough._arrays import Floats
-from bough.inference.kernels.jit import kernel
+from bough.inference.kernels.normals import fill
 
 _FEW = 2_000  # below this, handing the generator to compiled code takes longer than it saves
 
@@ -24,12 +24,5 @@ def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats
         return rng.standard_normal(shape)
     out = np.empty(shape)
     with rng.bit_generator.lock:  # numpy's own methods take it; compiled code has to be given it
-        _fill(rng, out.ravel())
+        fill(rng, out.ravel())
     return out
-
-
-@kernel
-def _fill(rng: np.random.Generator, out: Floats) -> None:
-    """Overwrites out (n,), and moves rng on by n normals."""
-    for i in range(len(out)):
-        out[i] = rng.standard_normal()

@@ -12,6 +12,7 @@ from bough._arrays import Floats, Nodes
 from bough.model.likelihood import LARGEST
 from bough.tree.tree import Tree
 
+_SPARE_CLASSES = 10_000  # that only other trees have, with which a prior was learned
 _ROUNDING = 1e-10  # how far from symmetric and semi-definite rounding may have brought a matrix
 
 
@@ -106,11 +107,13 @@ def resolve_one(value: Any, what: str, dim: int | None) -> Any:
     return _checked([value], [f"covariance of the {what}"], dim or 1, dim is None)[0]
 
 
-def checked_classes(kind: Any, of_node: Nodes, table: Floats, dim: int, scalar: bool) -> ClassCovariances:
+def checked_classes(
+    kind: Literal["depth", "height", "node"], of_node: Nodes, table: Floats, dim: int, scalar: bool
+) -> ClassCovariances:
     """Covariances by class as a file has them, checked like the user's own."""
-    of_node = np.array(of_node, dtype=np.int32)
-    if kind not in ("depth", "height", "node") or ((of_node < 0) | (of_node >= len(table))).any():
-        raise ValueError(f"the covariances do not fit the nodes (by {kind!r}, {len(table)} classes)")
+    most = len(of_node) + _SPARE_CLASSES
+    if not len(table) <= most or of_node.min() < 0 or of_node.max() >= len(table):
+        raise ValueError(f"the covariances do not fit the nodes (by {kind}, {len(table)} classes)")
     return ClassCovariances(kind, of_node, _checked(table, None, dim, scalar))
 
 

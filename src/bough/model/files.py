@@ -13,7 +13,7 @@ from bough._storage import Contents
 from bough.model.covariance import checked_classes
 from bough.model.kinds import MODELS
 from bough.model.model import Model
-from bough.tree.files import restored_tree, tree_arrays
+from bough.tree.files import has_levels, restored_tree, tree_arrays
 
 _KIND = "model"
 _VERSION = 1
@@ -50,11 +50,13 @@ def restored_model(contents: Contents) -> Model:
         raise ValueError(f"scalar is {reprlib.repr(scalar)}; expected true or false")
     model = MODELS[rewards]
     own = _own_parameters(header, model)
-    tree = restored_tree(contents)
     mean = contents.array("mean", np.float64, () if scalar else (None,))
     table = contents.array("covariances", np.float64, (None,) if scalar else (None, mean.size, mean.size))
+    tree = restored_tree(contents)
     if kind == "node":
         of_node = contents.array("covariance_of_node", np.int32, (tree.n_nodes,))
+    elif not has_levels(tree, len(table)):
+        raise ValueError(f"there are {len(table)} covariances; expected one for each {kind} of the tree")
     else:
         of_node = tree.depth if kind == "depth" else tree.node_height
     classes = checked_classes(kind, of_node, table, mean.size, scalar)

@@ -14,6 +14,7 @@ from bough.tree.tree import Tree
 
 _NAME_PARTS = ("text", "ends", "integers")
 _MOST_NODES = 2**31 - 1
+_BLOCK = 1 << 20
 
 
 def tree_arrays(tree: Tree) -> dict[str, Any]:
@@ -37,19 +38,38 @@ def restored_tree(contents: Contents) -> Tree:
     if (child_start[1:-1] < np.arange(2, n + 1, dtype=np.int32)).any():
         raise ValueError("n_children is not that of a tree")
     names = _restored_names(contents, n_children)
-    inner = np.flatnonzero(n_children).astype(np.int32)
-    parent = np.empty(n, dtype=np.int32)
-    parent[0], parent[1:] = -1, np.repeat(inner, n_children[inner])
-    return Tree._frozen(parent, child_start, names)
+    return Tree._frozen(_parents(child_start), child_start, names)
+
+
+def _parents(child_start: Nodes) -> Nodes:
+    """(V,) the parent of each node: the last one whose children begin there or before."""
+    n = len(child_start) - 1
+    parent = np.zeros(n + 1, dtype=np.int32)
+    for start in range(1, n, _BLOCK):  # numpy takes other memory for indices
+        np.add.at(parent, child_start[start : min(start + _BLOCK, n)], 1)
+    np.cumsum(parent, dtype=np.int32, out=parent)
+    parent[0] = -1
+    return parent[:n]
+
+
+def has_levels(tree: Tree, n: int) -> bool:
+    """Whether a tree has n levels; one that is far higher takes no time to tell."""
+    start, end = 0, 1
+    for _ in range(n):
+        if start == end:
+            return False
+        start, end = end, int(tree.child_start[end])
+    return start == end
 
 
 def _restored_names(contents: Contents, n_children: Nodes) -> NodeNames:
     if not any(f"{whose}_{part}" in contents for whose in ("inner", "actions") for part in _NAME_PARTS):
         return NumberedNames(len(n_children))
+    n_inner = int(np.count_nonzero(n_children))
+    inner = _storage.unpack_names("inner", contents, n_inner)
+    actions = _storage.unpack_names("actions", contents, len(n_children) - n_inner)
     inner_nodes = np.flatnonzero(n_children).astype(np.int32)
     leaves = np.flatnonzero(n_children == 0).astype(np.int32)
-    inner = _storage.unpack_names("inner", contents, len(inner_nodes))
-    actions = _storage.unpack_names("actions", contents, len(leaves))
     names = StoredNames(inner_nodes, leaves, inner, actions)
     twice = names.duplicate()
     if twice is not None:
