@@ -9,7 +9,7 @@ import pytest
 
 import bough
 from bough import cli
-from bough.cli.parser import commands
+from bough.cli import commands
 
 DOCS = Path(__file__).parents[1] / "docs"
 TINY = ["--runs", "3", "--rounds", "4"]

@@ -236,9 +236,7 @@ def test_without_data_the_posterior_is_the_prior(kind):
     np.testing.assert_allclose(grid.covariance, model.marginal_covariance, rtol=1e-10)
     assert grid.log_evidence() == pytest.approx(0.0, abs=1e-11)
     at_leaves = [model.tree.at_leaves(values) for values in (np.full(9, 0.3), model.marginal_covariance)]
-    np.testing.assert_allclose(
-        grid.mean_reward, model.likelihood.expected_reward(*at_leaves), rtol=1e-7
-    )  # links: about 1e-8
+    np.testing.assert_allclose(grid.mean_reward, model.likelihood.expected_reward(*at_leaves), rtol=1e-7)  # about 1e-8
 
 
 @BOTH

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from bough.policies.baselines import BayesUCB, BetaTS, Greedy
     from bough.policies.thompson import TS, FlatTS, HierTS
     from bough.posterior import Posterior
-    from bough.simulation.simulate import Simulation, problems, simulate
+    from bough.simulation import problems
+    from bough.simulation.simulate import Simulation, simulate
     from bough.simulation.worlds import Problem, Residuals, World
     from bough.tree.names import UnknownNameError
     from bough.tree.tree import Tree

@@ -162,7 +162,7 @@ class Posterior(Answers):
         with self._lock:
             if self._engine.is_partial:
                 raise ValueError(
-                    "the posterior comes from a file of an earlier version, which did not keep sums; sum the log instead"
+                    "the posterior comes from a file of an earlier version, which did not keep sums; sum its log"
                 )
             nodes, table = self._evidence()
             return self._engine.kind.statistics(self._names(nodes), table)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bough.cli.parser import commands, make_parser
+from bough.cli import commands, make_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import bough
-from bough.cli.parser import commands
+from bough.cli import commands
 from bough.experiments import registry
 from bough.experiments.options import FEATURES, REDUCTIONS, SCALES
 from bough.model.kinds import MODELS

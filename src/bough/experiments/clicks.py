@@ -9,7 +9,7 @@ from bough.experiments.claims import by_gaps
 from bough.experiments.experiment import Claim, Experiment, Results
 from bough.experiments.options import Options
 from bough.model.bernoulli import BernoulliModel
-from bough.simulation.simulate import problems
+from bough.simulation import problems
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from bough.experiments.claims import APART, ratios
 from bough.experiments.experiment import CellResult, Claim, Outcome, Results, Verdict
 from bough.experiments.tables import regret_table, table
 from bough.model.gaussian import GaussianModel
-from bough.simulation.simulate import problems
+from bough.simulation import problems
 
 
 @dataclass(frozen=True)

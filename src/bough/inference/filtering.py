@@ -3,9 +3,9 @@
 The tree is the Gaussian one of vector.py. A reward in context x speaks of one number, the score s = x' theta, which
 is normal before it is seen: so its site is the one that an action gets in propagation.py, precision M and information
 eta about s, and to the tree it is a row of unit noise, sqrt(M) x' theta = eta / sqrt(M). That is assumed-density
-filtering: a site is made once, from what was known then. `settle` forgets them all and goes through a log to the mode of the
-joint posterior, by Newton steps each of which is one exact pass of the tree (Laplace's approximation). From there
-expectation propagation may go on, with a site for each row of the log.
+filtering: a site is made once, from what was known then. `settle` forgets them all and goes through a log to the mode
+of the joint posterior, by Newton steps each of which is one exact pass of the tree (Laplace's approximation). From
+there expectation propagation may go on, with a site for each row of the log.
 """
 
 from __future__ import annotations
