@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import typing
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -57,6 +60,8 @@ def labelled(frame: Frame, columns: Sequence[str]) -> tuple[Frame, dict[str, str
     pattern in polars. So columns of a lazy frame are picked by their position.
     """
     native: Any = frame.to_native()
+    if frame.implementation.is_duckdb():
+        _leave_nothing_behind()
     # DuckDB may have a name twice, which narwhals does not show
     present = native.columns if frame.implementation.is_duckdb() else frame.collect_schema().names()
     places = [position(column, present, "the log") for column in columns]
@@ -64,7 +69,7 @@ def labelled(frame: Frame, columns: Sequence[str]) -> tuple[Frame, dict[str, str
         return frame, {column: column for column in columns}
     labels = labels_of(columns)
     if frame.implementation.is_duckdb():
-        return nw.from_native(by_position(native, places)), labels
+        return from_relation(by_position(native, places)), labels
     if frame.implementation.is_spark_like():
         frame = nw.from_native(native.toDF(*(f"p{place}" for place in range(len(present)))))
         return frame.select(*(nw.col(f"p{p}").alias(f"c{i}") for i, p in enumerate(places))), labels
@@ -79,3 +84,19 @@ def labels_of(columns: Sequence[str]) -> dict[str, str]:
 def by_position(relation: Any, places: Sequence[int]) -> Any:
     """A DuckDB relation of the columns at these places, called c0, c1, ...; SQL's own names for them are #1, #2, ..."""
     return relation.project(", ".join(f"#{place + 1} AS c{i}" for i, place in enumerate(places)))
+
+
+def from_relation(relation: Any) -> Frame:
+    """A DuckDB relation as a frame."""
+    _leave_nothing_behind()
+    frame: Frame = nw.from_native(relation)
+    return frame
+
+
+@cache
+def _leave_nothing_behind() -> None:
+    """Let go of DuckDB at exit, where it prints a line for each of its objects that is still there.
+
+    narwhals keeps its engines in a cache, which typing's register of overloads keeps alive for longer than DuckDB.
+    """
+    atexit.register(typing.clear_overloads)

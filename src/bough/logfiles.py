@@ -19,9 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import narwhals as nw
-
-from bough.frames import Frame, by_position, collected, labels_of, position
+from bough.frames import Frame, by_position, collected, from_relation, labels_of, position
 from bough.tree import Tree
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
@@ -38,7 +36,7 @@ def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
     with _opened_files(path, levels) as (relation, is_text):
         if is_text:
             relation = relation.project(_kinds_of_names(relation))
-        table: Frame = nw.from_native(relation)
+        table = from_relation(relation)
         labels = list(labels_of(levels).values())
         rows: Any = table.unique().sort(*labels)
         found = collected(rows).rename(dict(zip(labels, levels, strict=True)))
@@ -50,8 +48,8 @@ def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
 
 def _kinds_of_names(relation: Any) -> str:
     """Every column as whole numbers or as text, in SQL."""
-    whole = ", ".join(f"bool_and(CAST(try_cast({c} AS BIGINT) AS VARCHAR) = trim({c}))" for c in relation.columns)
-    found = relation.aggregate(whole).fetchone()
+    same = "coalesce(CAST(try_cast({0} AS BIGINT) AS VARCHAR) = trim({0}), {0} IS NULL)"
+    (found,) = relation.aggregate(", ".join(f"bool_and({same.format(c)})" for c in relation.columns)).fetchall()
     kinds = zip(relation.columns, found, strict=True)
     return ", ".join(f"CAST({c} AS BIGINT) AS {c}" if is_whole else c for c, is_whole in kinds)
 
@@ -71,7 +69,7 @@ def opened_log(
             casts = {labels[column]: _number(labels[column]) for column in numbers}
             casts |= {labels[action]: _exactly(labels[action], kind)}
             relation = relation.project(", ".join(f"{cast} AS {label}" for label, cast in casts.items()))
-        yield nw.from_native(relation), labels
+        yield from_relation(relation), labels
 
 
 def _number(column: str) -> str:
