@@ -55,7 +55,7 @@ def pyarrow_table(columns):
 def duckdb_relation(columns):
     import duckdb
 
-    return duckdb.connect().from_arrow(pyarrow_table(columns))
+    return duckdb.from_arrow(pyarrow_table(columns))
 
 
 FRAMES = [pandas_frame, polars_frame, polars_lazy, pyarrow_table, duckdb_relation]
@@ -193,7 +193,7 @@ def test_a_tree_is_read_from_columns_of_any_name(ending, tmp_path):
 def test_a_name_that_two_columns_have_is_refused(tmp_path):
     import duckdb
 
-    relation = duckdb.connect().sql("SELECT 'green' AS product, 1.0 AS sales, 2.0 AS sales")
+    relation = duckdb.sql("SELECT 'green' AS product, 1.0 AS sales, 2.0 AS sales")
     (tmp_path / "log.csv").write_text("product,sales,sales\ngreen,1.0,2.0\n")
     for log in (relation, tmp_path / "log.csv"):
         with pytest.raises(ValueError, match="more than one column 'sales'"):
