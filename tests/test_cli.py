@@ -178,6 +178,30 @@ def test_contexts_with_an_intercept_and_several_logs(tmp_path):
     assert "mean of sku" in done.stdout
 
 
+def test_a_log_of_which_most_or_all_would_be_left_out_is_not_fitted(tmp_path, monkeypatch, capsys):
+    write_log(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    lines = (tmp_path / "log.csv").read_text().splitlines()
+    few = [line if n % 3 == 0 else f"gone{line}" for n, line in enumerate(lines)]
+    (tmp_path / "log.csv").write_text("\n".join(few))
+    rest = ["--tree", "tree.txt", *COLUMNS]
+    assert cli.main(["fit", "log.csv", *rest, "--skip-bad"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "81 of 121 rows cannot be used" in shown.err
+    assert "--skip-most" in shown.err
+    assert not (tmp_path / "model.bough").exists()
+    assert cli.main(["fit", "log.csv", *rest, "--skip-most"]) == 0
+    assert "left out: 80 rows (unknown action)" in capsys.readouterr().out
+    (tmp_path / "log.csv").write_text("\n".join([lines[0], *(f"gone{line}" for line in lines[1:])]))
+    for log in ("log.csv", "empty.csv"):
+        (tmp_path / "empty.csv").write_text(lines[0])
+        (tmp_path / "model.bough").unlink(missing_ok=True)
+        assert cli.main(["fit", log, *rest, "--skip-most"]) == 2
+        assert "the log has no row that can be used" in capsys.readouterr().err
+        assert not (tmp_path / "model.bough").exists()
+
+
 BAD = {
     "unknown experiment": (["reproduce", "branchin"], "unknown experiment 'branchin'; there are branching,"),
     "too few runs": (["reproduce", "--runs", "1"], "--runs is 1; give at least 2"),

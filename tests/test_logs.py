@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bough
+from bough.data.files import tree_of_table
 
 from cases import cases  # isort: skip
 
@@ -54,7 +55,7 @@ def pyarrow_table(columns):
 def duckdb_relation(columns):
     import duckdb
 
-    return duckdb.connect().from_arrow(pyarrow_table(columns))
+    return duckdb.from_arrow(pyarrow_table(columns))
 
 
 FRAMES = [pandas_frame, polars_frame, polars_lazy, pyarrow_table, duckdb_relation]
@@ -91,7 +92,7 @@ def test_every_frame_gives_the_same_sums(make, columns):
 
 
 def test_a_frame_of_many_slices_is_summed_once(monkeypatch):
-    monkeypatch.setattr("bough.data.logs._SLICE", 300)
+    monkeypatch.setattr("bough.data.columns._SLICE", 300)
     log = rows()
     assert_same(bough.summarise(pandas_frame(log), TREE, **SETTINGS[2]), expected(log, **SETTINGS[2]))
 
@@ -142,6 +143,182 @@ def test_a_number_that_is_not_whole_is_no_integer_name(tmp_path):
     kept = bough.summarise(tmp_path / "log.csv", tree, "sku", "sales", bad="skip")
     assert dict(zip(kept.actions.tolist(), kept.count.tolist(), strict=True)) == {1: 1.0, 2: 1.0}
     assert kept.skipped == {"unknown action": 1}
+
+
+ODD_NAMES = ["a.b", 'q"uote', "*", "with blank", "#1", "c0", "select", "semi;colon", "^a.*$", "naïve"]
+
+
+def odd_columns():
+    """One column for each odd name, and beside them a struct whose field is what a dot would find."""
+    numbers = {name: [float(i), float(10 * i)] for i, name in enumerate(ODD_NAMES)}
+    return {"product": ["green", "black"], "a": [{"b": -1.0}, {"b": -1.0}], "axe": [-1.0, -1.0], **numbers}
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_any_name_of_a_column_reads_that_column(make):
+    log = odd_columns()
+    for i, name in enumerate(ODD_NAMES):
+        found = bough.summarise(make(log), TREE, "product", name, context=ODD_NAMES[: i or None])
+        np.testing.assert_array_equal(found.sum_y, [i, 10 * i])
+    renamed = log | {"the.product": log["product"], "product": ["?", "?"]}
+    assert bough.summarise(make(renamed), TREE, "the.product", "a.b").actions.tolist() == ["green", "black"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_any_name_of_a_column_in_a_file_reads_that_column(ending, tmp_path):
+    log = odd_columns()
+    if ending == "csv":
+        log["a"] = [-1.0, -1.0]
+    getattr(polars_frame(log), f"write_{ending}")(tmp_path / f"log.{ending}")
+    for i, name in enumerate(ODD_NAMES):
+        found = bough.summarise(tmp_path / f"log.{ending}", TREE, "product", name)
+        np.testing.assert_array_equal(found.sum_y, [i, 10 * i])
+    with pytest.raises(ValueError, match=r"log\.\w+ has no column 'a\.c'; it has product, a, axe, a\.b"):
+        bough.summarise(tmp_path / f"log.{ending}", TREE, "product", "a.c")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_tree_is_read_from_columns_of_any_name(ending, tmp_path):
+    table = {"a": [{"b": "x"}] * 2, "a.b": ["tea", "coffee"], 'the "name"': [2, 1]}
+    if ending == "csv":
+        table["a"] = ["x", "x"]
+    getattr(polars_frame(table), f"write_{ending}")(tmp_path / f"table.{ending}")
+    tree = tree_of_table(tmp_path / f"table.{ending}", ["a.b", 'the "name"'])
+    assert tree.path(2) == ["", "tea", 2]
+    assert tree.path(1) == ["", "coffee", 1]
+    with pytest.raises(ValueError, match=r"has no column 'a\.c'"):
+        tree_of_table(tmp_path / f"table.{ending}", ["a.c"])
+
+
+def test_a_name_that_two_columns_have_is_refused(tmp_path):
+    import duckdb
+
+    relation = duckdb.sql("SELECT 'green' AS product, 1.0 AS sales, 2.0 AS sales")
+    (tmp_path / "log.csv").write_text("product,sales,sales\ngreen,1.0,2.0\n")
+    for log in (relation, tmp_path / "log.csv"):
+        with pytest.raises(ValueError, match="more than one column 'sales'"):
+            bough.summarise(log, TREE, "product", "sales")
+
+
+def test_names_in_a_table_of_text_are_integers_only_where_all_are_written_so(tmp_path):
+    (tmp_path / "table.csv").write_text("group,sku\n1,007\n2,12\n")
+    tree = tree_of_table(tmp_path / "table.csv", ["group", "sku"])
+    assert tree.actions == ["007", "12"]
+    (tmp_path / "table.csv").write_text("group,sku\n1,7\n2,12\n")
+    assert tree_of_table(tmp_path / "table.csv", ["group", "sku"]).actions == [7, 12]
+    rows_of_numbers = "".join(f"g,{i}\n" for i in range(30_000))  # more than DuckDB would look at
+    (tmp_path / "table.csv").write_text(f"group,sku\n{rows_of_numbers}g,A7\n")
+    assert tree_of_table(tmp_path / "table.csv", ["group", "sku"]).actions[-1] == "A7"
+
+
+def sums_of(path, text, tree=TREE):
+    path.write_text(text, newline="")
+    found = bough.summarise(path, tree, "product", "sales")
+    return dict(zip(found.actions.tolist(), found.sum_y.tolist(), strict=True))
+
+
+def test_no_line_of_a_csv_file_is_a_comment(tmp_path):
+    tree = bough.Tree.from_nested(["green", "#1", "black"])
+    rows = "product,sales\ngreen,2\n#1,1\ngreen,4\n"
+    assert sums_of(tmp_path / "log.csv", rows, tree) == {"green": 6.0, "#1": 1.0}
+    for line, found in (("#end", 1), ("# made, by, hand", 3)):
+        with pytest.raises(ValueError, match=rf"log\.csv cannot be read: .*Line: 5 .*Columns: 2 Found: {found}$"):
+            sums_of(tmp_path / "log.csv", f"{rows}{line}\n", tree)
+    with pytest.raises(ValueError, match="1 of 2 rows cannot be used"):
+        sums_of(tmp_path / "log.csv", "product,sales\ngreen,2\n#green,3\n")
+
+
+@pytest.mark.parametrize("row", ["black", "black,1,2", '"black,1'])
+def test_a_row_that_does_not_fit_is_an_error_that_names_its_line(row, tmp_path):
+    with pytest.raises(ValueError, match=r"log\.csv cannot be read: .*Line: 3 "):
+        sums_of(tmp_path / "log.csv", f"product,sales\ngreen,2\n{row}\ngreen,3\n")
+
+
+def test_a_preamble_is_not_skipped(tmp_path):
+    with pytest.raises(ValueError, match="has no column 'product'; it has made by hand"):
+        sums_of(tmp_path / "log.csv", "made by hand\nproduct,sales\ngreen,2\n")
+    with pytest.raises(ValueError, match=r"log\.csv is empty"):
+        sums_of(tmp_path / "log.csv", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    {
+        "blank lines": ("log.csv", "\n\nproduct,sales\n\ngreen,2\n\nblack,3\n"),
+        "windows": ("log.csv", "product,sales\r\ngreen,2\r\nblack,3"),
+        "byte order mark": ("log.csv", "\ufeffproduct,sales\ngreen,2\nblack,3\n"),
+        "semicolons": ("log.csv", "product;note;sales\ngreen;a,b;2\nblack;c,d;3\n"),
+        "tabs": ("log.tsv", "product\tnote\tsales\ngreen\ta,b|c\t2\nblack\tc,d|e\t3\n"),
+        "bars": ("log.txt", "sales|product\n2|green\n3|black\n"),
+        "blanks": ("log.txt", "sales product\n2 green\n3 black\n"),
+        "after commas": ("log.csv", "product, sales\ngreen, 2\nblack, 3\n"),
+        "quotes": ("log.csv", 'note,product,"sales"\n"a,""b""\nc","green",2\n5" pipe,black,"3"\n'),
+        "single quotes": ("log.csv", "note,product,sales\n'tis,green,2\n'a,black,3\n"),
+    }.values(),
+)
+def test_text_files_are_read_by_rule(name, text, tmp_path):
+    assert sums_of(tmp_path / name, text) == {"green": 2.0, "black": 3.0}
+
+
+def test_files_with_their_columns_in_another_order_add_up(tmp_path):
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "a.csv").write_text("product,sales\ngreen,2\n")
+    (tmp_path / "day=1" / "b.csv").write_text("sales;note;product\n3;?;black\n")
+    (tmp_path / "day=1" / "c[1].csv").write_text("product,sales\ngreen,4\n")
+    (tmp_path / "day=1" / "empty.csv").write_text("")
+    found = bough.summarise(tmp_path, TREE, "product", "sales", context=["day"])
+    assert found.actions.tolist() == ["green", "black"]
+    np.testing.assert_array_equal(found.sum_y, [6.0, 3.0])
+    np.testing.assert_array_equal(found.sum_xy, [[6.0], [3.0]])
+    (tmp_path / "day=1" / "d.csv").write_text("product,profit\ngreen,4\n")
+    with pytest.raises(ValueError, match=r"d\.csv has no column 'sales'; it has product, profit, day"):
+        bough.summarise(tmp_path, TREE, "product", "sales")
+
+
+def test_a_cell_that_is_neither_true_nor_false_is_a_bad_row(tmp_path):
+    (tmp_path / "log.csv").write_text("product,sales\n" + "green,true\ngreen,False\n" * 20_000 + "green,maybe\n")
+    found = bough.summarise(tmp_path / "log.csv", TREE, "product", "sales", bad="skip")
+    assert found.sum_y.tolist() == [20_000.0]
+    assert found.skipped == {"bad number": 1}
+
+
+def test_integers_and_text_are_told_apart_in_words():
+    whole = bough.Tree.from_parents([-1, 0, 0], names=["all", 100001, 100002])
+    text = bough.Tree.from_nested(["100001", "100002"])
+    sales = [1.0, 2.0]
+    expected = {
+        (whole, "text ('100001'), the tree integers (100001)"): ["100001", "100002"],
+        (text, "integers (100001), the tree text ('100001')"): [100001, 100002],
+    }
+    for (tree, words), names in expected.items():
+        with pytest.raises(ValueError, match="2 of 2 rows cannot be used") as caught:
+            bough.summarise(polars_frame({"product": names, "sales": sales}), tree, "product", "sales")
+        assert f"(the log's column 'product' holds {words}; cast one of them)" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_most_rows_are_left_out_only_where_that_is_asked_for(make):
+    log = {"product": ["green", "black", "ale", "beer", "cider"], "sales": [1.0, 2.0, 3.0, 4.0, 5.0]}
+    with pytest.raises(ValueError, match=r'3 of 5 rows cannot be used: .*bad="skip-most"'):
+        bough.summarise(make(log), TREE, "product", "sales", bad="skip")
+    assert bough.summarise(make(log), TREE, "product", "sales", bad="skip-most").skipped == {"unknown action": 3}
+    half = {name: values[:4] for name, values in log.items()}
+    assert bough.summarise(make(half), TREE, "product", "sales", bad="skip").skipped == {"unknown action": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "reward"), [("green,1", "profit"), ("green", "sales"), ("ale,1", "sales"), ("green,1", "product")]
+)
+def test_nothing_of_duckdb_is_left_after_an_error(text, reward, tmp_path):
+    (tmp_path / "log.csv").write_text(f"product,sales\n{text}\n")
+    script = (
+        "import bough; tree = bough.Tree.from_nested(['green', 'black']); "
+        f"bough.summarise('log.csv', tree, 'product', {reward!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("ValueError: ")
+    assert "leak" not in done.stderr
 
 
 def test_a_folder_of_csv_files(tmp_path):
@@ -197,6 +374,8 @@ def test_spark_gives_the_same_sums(monkeypatch):
         broken = spark.createDataFrame([("green", 1.0), ("green", float("nan")), ("ale", 1.0)], ["product", "sales"])
         with pytest.raises(ValueError, match="2 of 3 rows cannot be used"):
             bough.summarise(broken, TREE, "product", "sales")
+        dotted = spark.createDataFrame([("green", (7.0,), 1.0)], "product string, a struct<b: double>, `a.b` double")
+        assert bough.summarise(dotted, TREE, "product", "a.b").sum_y.tolist() == [1.0]
     finally:
         spark.stop()
 
@@ -215,7 +394,7 @@ def test_rows_that_cannot_be_used_are_counted_and_shown(make):
     assert "3 with one of 3 unknown actions" in text
     assert "'grene'" in text
     assert "'black'" in text  # a row is shown as it is
-    kept = bough.summarise(make(log), TREE, **columns, bad="skip")
+    kept = bough.summarise(make(log), TREE, **columns, bad="skip-most")
     assert kept.skipped == {"bad number": 3, "unknown action": 3}
     assert "skipped" in repr(kept)
     assert_same(kept, bough.Statistics.from_rows(["green", "black"], [1.0, 2.0], [[1.0], [1.0]]))

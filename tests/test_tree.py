@@ -265,3 +265,20 @@ def test_a_bad_tree_is_refused_by_a_text_that_names_what_is_wrong(what):
     with pytest.raises((ValueError, KeyError)) as caught:
         build()
     assert text in str(caught.value)
+
+
+def test_a_name_of_the_other_type_is_said_to_be_one():
+    whole = bough.Tree.from_parents([-1, 0, 0], names=["all", 100001, 100002])
+    text = bough.Tree.from_nested(["100001", "100002"])
+    numbered = bough.Tree.balanced(2, 2)
+    is_whole = "in the tree it is an integer and here it is text; cast one of them"
+    is_text = "in the tree it is text and here it is an integer; cast one of them"
+    for tree, name, words in ((whole, "100001", is_whole), (text, 100001, is_text), (numbered, "3", is_whole)):
+        for find in (tree.index, tree.action_node, lambda name, tree=tree: tree.action_nodes([name])):
+            with pytest.raises(KeyError) as caught:
+                find(name)
+            assert str(caught.value).endswith(f"{name!r}; {words}")
+    with pytest.raises(KeyError, match=r"unknown action '100003'; did you mean 10000\d\?"):
+        whole.action_node("100003")
+    with pytest.raises(KeyError, match="unknown name '²'"):  # a digit to Python, but no integer
+        numbered.index("²")

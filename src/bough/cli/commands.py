@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import bough
 from bough import _checks, policy_table
@@ -117,7 +117,7 @@ def fit(given: argparse.Namespace) -> None:
     root = None if given.root is None else _number(given.root, "--root")
     tree = _read_tree(given.tree, given.levels)
     context = None if given.context is None else _listed(given.context, "--context")
-    bad: Literal["error", "skip"] = "skip" if given.skip_bad else "error"
+    bad = "skip-most" if given.skip_most else "skip" if given.skip_bad else "error"
     model.kind.check_words(given.trials, given.exposure)
     options: dict[str, Any] = {"trials": given.trials, "exposure": given.exposure, "bad": bad}
     columns, intercept = (given.action, given.reward, context), given.intercept
@@ -131,6 +131,8 @@ def fit(given: argparse.Namespace) -> None:
             bough.summarise(log, tree, *columns, given.weight, intercept=intercept, **options) for log in given.log
         )
         data = statistics = sum(others, start=first)
+    if statistics.n_rows == 0:
+        raise ValueError("the log has no row that can be used, and there is nothing to learn from; give another log")
     fit = bough.fit_prior(
         tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=model
     )

@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from bough.cli import commands, make_parser
+from bough.cli import commands
+from bough.cli.parser import make_parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

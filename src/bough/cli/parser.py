@@ -138,7 +138,11 @@ def _add_fit(subparsers: Any) -> None:
         "--penalty", default="2", metavar="W",
         help='width of the weak prior on log-variances, or "none" (default: %(default)s)',
     )  # fmt: skip
-    command.add_argument("--skip-bad", action="store_true", help="leave out rows that cannot be used, and say how many")
+    command.add_argument(
+        "--skip-bad", action="store_true",
+        help="leave out rows that cannot be used, up to half of them, and say how many",
+    )  # fmt: skip
+    command.add_argument("--skip-most", action="store_true", help="leave them out, however many they are")
     command.add_argument(
         "--out", type=Path, default=Path("model.bough"), metavar="FILE", help="the model file (default: %(default)s)"
     )

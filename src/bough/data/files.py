@@ -1,56 +1,81 @@
-"""Parquet and CSV files through DuckDB, which reads them piece by piece."""
+"""Parquet and CSV files through DuckDB, which reads them piece by piece.
+
+How a CSV file is read is settled here and not guessed from its first rows. The first line that is not blank has the
+names of the columns (blanks around them do not count), and what separates them is the comma, semicolon, tab, bar or
+blank that gives the columns asked for. Every further line is a row, except blank ones; none is a comment. Double quotes
+go around a cell with a separator, a line break or, doubled, a quote in it. The text is UTF-8. A row with too few or too
+many cells, or a quote that is not closed, is an error that names the line. The files of a glob may have their columns
+in different orders.
+"""
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import narwhals as nw
-
+from bough._frames import Frame, by_position, collected, from_relation, labels_of, position
 from bough.tree.tree import Tree
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
-
-Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+_SEPARATORS = (",", ";", "\t", "|", " ")
+_BLANK_LINES = 1_000  # that a file may begin with
 
 
 def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
-    """The tree of a Parquet or CSV table with one column a level, coarsest first; repeated rows count once."""
-    with file_errors(path):
-        table: Frame = nw.from_native(_opened_files(path, {})[0])
-        present = table.collect_schema().names()
-        for column in levels:
-            if column not in present:
-                raise ValueError(f"{path} has no column {column!r}; it has {', '.join(present)}")
-        rows: Any = table.select(*levels).unique().sort(*levels)
-        found = collected(rows)
-        for column in levels:
-            if found[column].null_count():
-                raise ValueError(f"{path} has rows without a {column}; put them right, or leave them out of the table")
-        return Tree.from_frame(found.to_native(), list(levels))
+    """The tree of a Parquet or CSV table with one column a level, coarsest first; repeated rows count once.
+
+    A column of a CSV file is integers where all its cells are written as such, without leading zeros, and else text.
+    """
+    levels = list(levels)
+    with _opened_files(path, levels) as (relation, is_text):
+        if is_text:
+            relation = relation.project(_kinds_of_names(relation))
+        table = from_relation(relation)
+        labels = list(labels_of(levels).values())
+        rows: Any = table.unique().sort(*labels)
+        found = collected(rows).rename(dict(zip(labels, levels, strict=True)))
+    for column in levels:
+        if found[column].null_count():
+            raise ValueError(f"{path} has rows without a {column}; put them right, or leave them out of the table")
+    return Tree.from_frame(found.to_native(), levels)
 
 
-def opened_log(path: str | os.PathLike[str], tree: Tree, action: str, columns: Sequence[str]) -> Any:
-    """A DuckDB relation of a log in files."""
-    relation, is_text = _opened_files(path, {})
-    if not is_text or action not in relation.columns:
-        return relation
-    # Names that look like numbers are what the tree's are, text or numbers. Numbers are read as text, and what is
-    # none becomes null, so that a single bad cell is a bad row and not a bad file.
-    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
-    numbers = [column for column in columns if column in kinds and kinds[column] != "BOOLEAN"]
-    kind = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
-    relation, _ = _opened_files(path, {**dict.fromkeys(numbers, "VARCHAR"), action: "VARCHAR"})
-    quoted = {column: '"' + column.replace('"', '""') + '"' for column in relation.columns}
-    casts = {**dict.fromkeys(numbers, "DOUBLE"), action: kind}
-    return relation.project(
-        ", ".join(
-            f"{_exactly(name, casts[column])} AS {name}" if column in casts else name for column, name in quoted.items()
-        )
+def _kinds_of_names(relation: Any) -> str:
+    """Every column as whole numbers or as text, in SQL."""
+    same = "coalesce(CAST(try_cast({0} AS BIGINT) AS VARCHAR) = trim({0}), {0} IS NULL)"
+    (found,) = relation.aggregate(", ".join(f"bool_and({same.format(c)})" for c in relation.columns)).fetchall()
+    kinds = zip(relation.columns, found, strict=True)
+    return ", ".join(f"CAST({c} AS BIGINT) AS {c}" if is_whole else c for c, is_whole in kinds)
+
+
+@contextmanager
+def opened_log(
+    path: str | os.PathLike[str], tree: Tree, action: str, numbers: Sequence[str]
+) -> Iterator[tuple[Frame, dict[str, str]]]:
+    """The columns of a log in files, and what each is called in the frame."""
+    columns = list(dict.fromkeys((action, *numbers)))
+    with _opened_files(path, columns) as (relation, is_text):
+        labels = labels_of(columns)
+        if is_text:
+            # Names that look like numbers are what the tree's are, text or numbers. A cell that is no number becomes
+            # null, so that it makes a bad row and not a bad file.
+            kind = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
+            casts = {labels[column]: _number(labels[column]) for column in numbers}
+            casts |= {labels[action]: _exactly(labels[action], kind)}
+            relation = relation.project(", ".join(f"{cast} AS {label}" for label, cast in casts.items()))
+        yield from_relation(relation), labels
+
+
+def _number(column: str) -> str:
+    """A text as a number, in SQL, or null where it is none; true and false are 1 and 0."""
+    return (
+        f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE try_cast({column} AS DOUBLE) END"
     )
 
 
@@ -60,11 +85,17 @@ def _exactly(column: str, kind: str) -> str:
     return f"CASE WHEN try_cast({column} AS DOUBLE) = {cast} THEN {cast} END" if kind == "BIGINT" else cast
 
 
-def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> tuple[Any, bool]:
-    """A DuckDB relation of one file, a glob, or all files of a folder, and whether they are text.
+# -- opening -------------------------------------------------------------------------------------
 
-    `kinds` has the types of some columns of text files.
+
+@contextmanager
+def _opened_files(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[tuple[Any, bool]]:
+    """A DuckDB relation of some columns of one file, a glob, or all files of a folder, and whether they are text.
+
+    The columns are called c0, c1, ... there, and are all text where the files are.
     """
+    if not find_spec("duckdb"):
+        raise ValueError("reading files takes DuckDB; pip install 'bough[logs]'")
     import duckdb
 
     files = os.fspath(path)
@@ -75,32 +106,81 @@ def _opened_files(path: str | os.PathLike[str], kinds: dict[str, str]) -> tuple[
     kind = _ENDINGS.get(endings[-1].lower()) if endings else None
     if kind is None:
         raise ValueError(f"{path} is neither a Parquet nor a CSV file by its name; name it so, or open it yourself")
-    connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")  # it would go to the standard output
-    if kind == "parquet":
-        return connection.read_parquet(files), False
-    return connection.read_csv(files, dtype=kinds or None, header=True), True
+    try:
+        with duckdb.connect() as connection:
+            connection.execute("SET enable_progress_bar = false")  # it would go to the standard output
+            if kind == "parquet":
+                relation = connection.read_parquet(files)
+                places = [position(column, relation.columns, str(path)) for column in columns]
+                yield by_position(relation, places), False
+            else:
+                yield _opened_text(connection, files, columns), True
+    except duckdb.Error as error:
+        what = " ".join(str(error).split()).split(" Possible ")[0]  # what follows is advice on DuckDB's own options
+        raise ValueError(f"{path} cannot be read: {what[:300]}") from error
 
 
-@contextmanager
-def file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """What DuckDB has to say about a file, as an error of ours."""
-    if not find_spec("duckdb"):
-        raise ValueError("reading files takes DuckDB; pip install 'bough[logs]'")
+class _Layout(NamedTuple):
+    """How a text file is written."""
+
+    separator: str
+    lines_before: int
+    """Up to its first row."""
+    header: tuple[str, ...]
+
+
+def _opened_text(connection: Any, pattern: str, columns: Sequence[str]) -> Any:
     import duckdb
 
-    try:
-        yield
-    except duckdb.Error as error:
-        raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())[:300]}") from error
+    layouts: dict[_Layout, list[str]] = {}
+    found = [str(name) for (name,) in connection.execute("FROM glob(?)", [pattern]).fetchall()]
+    if not found:
+        raise duckdb.IOException(f'No files found that match the pattern "{pattern}"')
+    for name in sorted(found):
+        layout = _layout(connection, name, columns)
+        if layout is not None:
+            layouts.setdefault(layout, []).append(name)
+    if not layouts:
+        raise ValueError(f"{pattern} is empty; its first line should have the names of its columns")
+    whole = None
+    for layout, names in layouts.items():
+        part = _rows_of(connection, layout, names)
+        # DuckDB adds the columns that the names of folders, such as day=1, have
+        present = (*layout.header, *part.columns[len(layout.header) :])
+        part = by_position(part, [position(column, present, names[0]) for column in columns])
+        whole = part if whole is None else whole.union(part)
+    return whole
 
 
-def collected(frame: Any) -> nw.DataFrame[Any]:
-    """A frame in memory, whatever it was."""
-    if isinstance(frame, nw.DataFrame):
-        return frame
-    backend: Any = next((name for name in ("pyarrow", "polars", "pandas") if find_spec(name)), None)
-    if backend is None or frame.implementation.is_polars():
-        backend = "polars"
-    found: nw.DataFrame[Any] = frame.collect(backend=backend)
-    return found
+def _layout(connection: Any, name: str, columns: Sequence[str]) -> _Layout | None:
+    """The layout of a file; None where there is nothing in it."""
+    lines = connection.execute(
+        f"SELECT line FROM read_csv({_file(name)}, auto_detect = false, columns = {{'line': 'VARCHAR'}}, "
+        f"header = false, delim = '\x01', quote = '', escape = '', comment = '', hive_partitioning = false) "
+        f"LIMIT {_BLANK_LINES + 1}"
+    ).fetchall()
+    first = next((i for i, (line,) in enumerate(lines) if line is not None and line.strip()), None)
+    if first is None:
+        if len(lines) > _BLANK_LINES:
+            raise ValueError(f"{name} begins with more than {_BLANK_LINES} blank lines; take them out")
+        return None
+    separators = sorted(_SEPARATORS, key=lambda one: one != "\t") if ".tsv" in Path(name).suffixes else _SEPARATORS
+    read = {
+        one: tuple(cell.strip() for cell in next(csv.reader([lines[first][0]], delimiter=one))) for one in separators
+    }
+    separator = max(separators, key=lambda one: (len(set(columns) & set(read[one])), one != " ", len(read[one])))
+    return _Layout(separator, first + 1, read[separator])
+
+
+def _rows_of(connection: Any, layout: _Layout, names: Sequence[str]) -> Any:
+    kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(layout.header)))
+    return connection.sql(
+        f"FROM read_csv([{', '.join(map(_file, names))}], auto_detect = false, header = false, columns = {{{kinds}}}, "
+        f"skip = {layout.lines_before}, delim = '{layout.separator}', quote = '\"', escape = '\"', comment = '', "
+        "hive_types_autocast = false)"
+    )
+
+
+def _file(name: str) -> str:
+    """The name of one file in SQL, where *, ? and [ would begin a pattern."""
+    return "'" + re.sub(r"[*?\[]", r"[\g<0>]", name).replace("'", "''") + "'"

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations_with_replacement
-from typing import Any, Literal, NamedTuple
+from contextlib import contextmanager
+from itertools import combinations_with_replacement, islice
+from typing import Any, Literal, get_args
 
 import narwhals as nw
 import numpy as np
 
 from bough import _checks
 from bough._arrays import Flags, Floats, Integers
-from bough.data.files import Frame, collected, file_errors, opened_log
+from bough._frames import Frame, labelled
+from bough.data.columns import Columns, Groups, Names, floats
+from bough.data.files import opened_log
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
-from bough.tree.names import NumberedNames, as_column, is_missing
+from bough.tree.names import NumberedNames, as_column, is_missing, twin
 from bough.tree.tree import Tree
 
-_SLICE = 1 << 18  # rows of a frame in memory whose products are made at once
 _SHOWN = 3  # rows and names that an error message shows
+_COMPARED = 1_000  # unknown names that are looked for under another type
+
+Bad = Literal["error", "skip", "skip-most"]
 
 
 def summarise(
@@ -39,7 +43,7 @@ def summarise(
     trials: str | None = None,
     exposure: str | None = None,
     intercept: bool = False,
-    bad: Literal["error", "skip"] = "error",
+    bad: Bad = "error",
 ) -> Statistics:
     """The sums that a model learns from: for each action the count, and those of y, y^2, x y and x x'.
 
@@ -51,7 +55,14 @@ def summarise(
 
     Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or with trials or exposure a
     reward that is no such count), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
-    and `skipped` says how many.
+    and `skipped` says how many. Where they are more than half of the rows, that is an error too, unless `bad` is
+    ``"skip-most"``.
+
+    A CSV file has the names of its columns in the first line that is not blank. Commas, semicolons, tabs, bars or
+    blanks separate its cells, and double quotes go around a cell that has one of these in it. Every other line that is
+    not blank is a row, also one that begins with ``#``, and a row with too few or too many cells is an error. Actions
+    are read as the tree has them, text or integers, and other cells as numbers, or ``true`` and ``false``; what is
+    neither is a bad value.
 
     Rewards and contexts are summed as they are: where they are all within a millionth of a large number, take that off
     first. Sums of a parallel engine may differ in their last digit from one time to the next.
@@ -65,18 +76,19 @@ def summarise(
     """
     if not isinstance(tree, Tree):
         raise ValueError(f"tree is a {type(tree).__name__}; give a bough.Tree")
-    if bad not in ("error", "skip"):
-        raise ValueError(f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used')
+    if bad not in get_args(Bad):
+        raise ValueError(
+            f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used, or "skip-most" where '
+            "they are most of the log"
+        )
     features = _checked_context(context, intercept)
     seen = _checks.either(trials, exposure)
     for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
         if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
             raise ValueError(f"{what} is {column!r}; give the name of a column")
-    names = _Names(action, reward, features, weight, seen, trials is not None, intercept)
-    if isinstance(log, (str, os.PathLike)):
-        with file_errors(log):
-            return _summarised(opened_log(log, tree, names.action, names.numbers), tree, names, bad)
-    return _summarised(log, tree, names, bad)
+    names = Names(action, reward, features, weight, seen, trials is not None, intercept)
+    with _opened(log, tree, names) as columns:
+        return _summarised(columns, tree, bad)
 
 
 def read_rows(
@@ -89,50 +101,29 @@ def read_rows(
     trials: str | None = None,
     exposure: str | None = None,
     intercept: bool = False,
-    bad: Literal["error", "skip"] = "error",
+    bad: Bad = "error",
 ) -> tuple[Observations, Statistics]:
     """The rows of a log in memory, where sums are not enough, and its `summarise`, which has checked them."""
     sums = summarise(log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad)
     seen = _checks.either(trials, exposure)
-    names = _Names(action, reward, tuple(context), None, seen, trials is not None, intercept)
-    if isinstance(log, (str, os.PathLike)):
-        with file_errors(log):
-            return _rows(opened_log(log, tree, names.action, names.numbers), tree, names), sums
-    return _rows(log, tree, names), sums
+    names = Names(action, reward, tuple(context), None, seen, trials is not None, intercept)
+    with _opened(log, tree, names) as columns:
+        return _rows(columns, tree), sums
 
 
-def _rows(log: Any, tree: Tree, names: _Names) -> Observations:
-    columns = _Columns.checked(_opened(log), names)
-    kept = collected(columns.frame.filter(columns.usable).select(*columns.names))
+def _rows(columns: Columns, tree: Tree) -> Observations:
+    names, kept = columns.names, columns.rows(columns.usable)
     keys = kept[names.action].to_list()
     distinct = list(dict.fromkeys(keys))
     node = dict(zip(distinct, _action_nodes(tree, distinct).tolist(), strict=True))
     nodes = np.array([node[key] for key in keys], dtype=np.int64)
     known = nodes >= 0
     actions = tree.actions[np.searchsorted(tree.leaves, nodes[known])]
-    numbers = {name: _floats(kept[name])[known] for name in names.numbers}
+    numbers = {name: floats(kept[name])[known] for name in names.numbers}
     ones = [np.ones(int(known.sum()))] if names.intercept else []
     contexts = np.column_stack([*ones, *(numbers[name] for name in names.context)])
     seen = {} if names.exposure is None else {"trials" if names.has_trials else "exposure": numbers[names.exposure]}
     return Observations(as_column(actions), numbers[names.reward], contexts, **seen)
-
-
-class _Names(NamedTuple):
-    """What the columns of a log are called."""
-
-    action: str
-    reward: str
-    context: tuple[str, ...]
-    weight: str | None
-    exposure: str | None
-    has_trials: bool
-    intercept: bool
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """The columns of numbers, each once."""
-        others = (name for name in (self.weight, self.exposure) if name is not None)
-        return tuple(dict.fromkeys((self.reward, *self.context, *others)))
 
 
 def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[str, ...]:
@@ -149,8 +140,7 @@ def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[st
     return names
 
 
-def _summarised(log: Any, tree: Tree, names: _Names, bad: str) -> Statistics:
-    columns = _Columns.checked(_opened(log), names)
+def _summarised(columns: Columns, tree: Tree, bad: str) -> Statistics:
     found = columns.grouped(columns.frame)
     n_rows, odd_values = int(found.rows.sum()), 0
     nodes = _action_nodes(tree, found.keys)
@@ -159,8 +149,9 @@ def _summarised(log: Any, tree: Tree, names: _Names, bad: str) -> Statistics:
         nodes = _action_nodes(tree, found.keys)
         odd_values = n_rows - int(found.rows.sum())
     unknown = int(found.rows[nodes < 0].sum())
-    if bad == "error" and (odd_values or unknown):
-        raise ValueError(_complaint(columns, tree, found, nodes, n_rows, odd_values, unknown))
+    allowed = {"error": 0, "skip": n_rows // 2, "skip-most": n_rows}[bad]
+    if odd_values + unknown > allowed:
+        raise ValueError(_complaint(columns, tree, found, nodes, n_rows, odd_values, unknown, bad))
     if not all(np.isfinite(values).all() for values in found.sums.values()):
         raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
     why = {"bad number": odd_values, "unknown action": unknown}
@@ -170,7 +161,16 @@ def _summarised(log: Any, tree: Tree, names: _Names, bad: str) -> Statistics:
 # -- opening -------------------------------------------------------------------------------------
 
 
-def _opened(log: Any) -> Frame:
+@contextmanager
+def _opened(log: Any, tree: Tree, names: Names) -> Iterator[Columns]:
+    if isinstance(log, (str, os.PathLike)):
+        with opened_log(log, tree, names.action, names.numbers) as (frame, labels):
+            yield Columns.checked(frame, labels, names)
+    else:
+        yield Columns.checked(*labelled(_as_frame(log), names.used), names)
+
+
+def _as_frame(log: Any) -> Frame:
     try:
         frame: Frame = nw.from_native(log)
         frame.collect_schema()
@@ -182,144 +182,6 @@ def _opened(log: Any) -> Frame:
             "LazyFrame, a PySpark DataFrame, or the path of Parquet or CSV files"
         ) from None
     return frame.lazy() if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars() else frame
-
-
-# -- one group-by --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """What a group-by gave: a key, the rows and the sums of each group."""
-
-    keys: list[Any]
-    rows: Integers
-    sums: dict[str, Floats]
-    sound: bool
-    """Whether every value of every row was a finite number."""
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """A frame, and what its columns mean."""
-
-    frame: Frame
-    action: str
-    y: nw.Expr
-    x: tuple[nw.Expr, ...]
-    weight: nw.Expr | None
-    exposure: nw.Expr | None
-    has_trials: bool
-    names: tuple[str, ...]
-
-    @property
-    def n_context(self) -> int:
-        return len(self.x)
-
-    @classmethod
-    def checked(cls, frame: Frame, names: _Names) -> _Columns:
-        schema = frame.collect_schema()
-        for column in (names.action, *names.numbers):
-            if column not in schema:
-                raise ValueError(f"the log has no column {column!r}; it has {', '.join(map(str, schema.names()))}")
-        for column in names.numbers:
-            if not (schema[column].is_numeric() or schema[column] == nw.Boolean):
-                raise ValueError(f"the column {column!r} is of type {schema[column]}; cast it to numbers")
-
-        def number(column: str) -> nw.Expr:
-            if schema[column] == nw.Boolean:  # DuckDB would take a cast into its CSV reader, and fail on "true"
-                return nw.when(nw.col(column)).then(nw.lit(1.0)).otherwise(nw.when(~nw.col(column)).then(nw.lit(0.0)))
-            return nw.col(column).cast(nw.Float64)
-
-        reward = number(names.reward)
-        one = (reward * 0.0 + 1.0,) if names.intercept else ()
-        weight, exposure = (None if name is None else number(name) for name in (names.weight, names.exposure))
-        used = tuple(dict.fromkeys((names.action, *names.numbers)))
-        return cls(
-            frame, names.action, reward, (*one, *map(number, names.context)), weight, exposure, names.has_trials, used
-        )
-
-    @property
-    def complete(self) -> nw.Expr:
-        """A number that is finite where all numbers of a row are."""
-        total = self.y
-        for each in (*self.x, self.weight, self.exposure):
-            total = total if each is None else total + each
-        return total
-
-    @property
-    def usable(self) -> nw.Expr:
-        """Whether a row has only values that can be summed."""
-        finite = self.complete.is_finite().fill_null(False)
-        if self.weight is not None:
-            finite = finite & (self.weight >= 0.0).fill_null(False)
-        for limit in self.limits.values():
-            finite = finite & (limit >= 0.0).fill_null(False)
-        return finite
-
-    @property
-    def limits(self) -> dict[str, nw.Expr]:
-        """What is not negative in a row of counts."""
-        if self.exposure is None:
-            return {}
-        limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0, "exposure": self.exposure - 5e-324}
-        return {**limits, "rest": self.exposure - self.y} if self.has_trials else limits
-
-    @property
-    def products(self) -> dict[str, nw.Expr]:
-        """What is summed, by a name that no column of a user has."""
-        pairs = {"y": self.y, "y*y": self.y * self.y}
-        pairs |= {f"x{i}*y": x * self.y for i, x in enumerate(self.x)}
-        for i, j in combinations_with_replacement(range(self.n_context), 2):
-            pairs[f"x{i}*x{j}"] = self.x[i] * self.x[j]
-        if self.exposure is not None:
-            pairs["exposure"] = self.exposure
-        if self.weight is not None:
-            pairs = {name: self.weight * product for name, product in pairs.items()} | {"weight": self.weight}
-        return pairs
-
-    def grouped(self, frame: Frame) -> _Groups:
-        """The sums of all groups; a frame in memory goes slice by slice, and its groups come once for each."""
-        parts = [self._grouped(part) for part in _slices(frame)]
-        keys = [key for part in parts for key in part["action"].to_list()]
-        rows = np.concatenate([part["rows"].to_numpy() for part in parts]).astype(np.int64)
-        numbers = np.concatenate([part["complete"].to_numpy() for part in parts]).astype(np.int64)
-        sums = {name: np.concatenate([_floats(part[name]) for part in parts]) for name in self.products}
-        sound = bool((numbers == rows).all()) and all(np.isfinite(values).all() for values in sums.values())
-        if self.weight is not None:
-            least = np.concatenate([_floats(part["least"]) for part in parts])
-            sound = sound and bool((least >= 0.0).all())
-        for name in self.limits:
-            least = np.concatenate([_floats(part[f"least {name}"]) for part in parts])
-            sound = sound and bool((least >= 0.0).all())
-        return _Groups(keys, rows, sums, sound)
-
-    def _grouped(self, frame: Frame) -> nw.DataFrame[Any]:
-        products = self.products
-        selected = frame.select(
-            nw.col(self.action).alias("action"),
-            self.complete.alias("complete"),
-            *(expression.alias(name) for name, expression in products.items()),
-            *(limit.alias(f"least {name}") for name, limit in self.limits.items()),
-        )
-        aggregates = [nw.len().alias("rows"), nw.col("complete").count()]
-        aggregates += [nw.col(name).sum() for name in products]
-        if self.weight is not None:
-            aggregates.append(nw.col("weight").min().alias("least"))
-        aggregates += [nw.col(f"least {name}").min() for name in self.limits]
-        groups: Any = selected.group_by("action").agg(*aggregates)
-        return collected(groups)
-
-
-def _slices(frame: Frame) -> Iterator[Frame]:
-    if isinstance(frame, nw.LazyFrame):
-        yield frame
-        return
-    for start in range(0, max(len(frame), 1), _SLICE):
-        yield frame[start : start + _SLICE]
-
-
-def _floats(column: nw.Series[Any]) -> Floats:
-    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 # -- groups as statistics ------------------------------------------------------------------------
@@ -344,7 +206,7 @@ def _whole(key: Any) -> Any:
     return int(key) if isinstance(key, float) and key.is_integer() else key
 
 
-def _at_actions(tree: Tree, nodes: Integers, found: _Groups, n_context: int, skipped: dict[str, int]) -> Statistics:
+def _at_actions(tree: Tree, nodes: Integers, found: Groups, n_context: int, skipped: dict[str, int]) -> Statistics:
     """The sums of the groups that are actions, in the order of the tree."""
     known = nodes >= 0
     leaves, place = np.unique(nodes[known], return_inverse=True)
@@ -370,12 +232,13 @@ def _at_actions(tree: Tree, nodes: Integers, found: _Groups, n_context: int, ski
 
 
 def _complaint(
-    columns: _Columns, tree: Tree, found: _Groups, nodes: Integers, n_rows: int, odd_values: int, unknown: int
+    columns: Columns, tree: Tree, found: Groups, nodes: Integers, n_rows: int, odd_values: int, unknown: int, bad: str
 ) -> str:
     parts = []
     if odd_values:
-        rows = columns.frame.filter(~columns.usable).select(*columns.names).head(_SHOWN)
-        shown = "; ".join(str(row) for row in collected(rows).rows(named=True))
+        values = columns.rows(~columns.usable, _SHOWN)
+        rows = zip(*(column.to_list() for column in values.values()), strict=True)
+        shown = "; ".join(str(dict(zip(values, row, strict=True))) for row in rows)
         parts.append(
             f"{odd_values} with a null, NaN or infinite value (or a negative weight, or a reward that is no count), "
             f"such as {shown}"
@@ -384,9 +247,19 @@ def _complaint(
         strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
         names = sorted(dict.fromkeys(strange), key=str)
         shown = ", ".join(repr(name) for name in names[:_SHOWN])
-        hint = tree.node_names.suggestion(names[0])
+        hint = _other_type(tree, columns.names.action, names) or tree.node_names.suggestion(names[0])
         parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
-    return (
-        f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; "
-        'put them right, or leave them out with bad="skip" (on the command line --skip-bad)'
-    )
+    what = f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; put them right, or "
+    if bad == "error":
+        return what + 'leave them out with bad="skip" (on the command line --skip-bad)'
+    return what + 'leave out most of the log with bad="skip-most" (on the command line --skip-most)'
+
+
+def _other_type(tree: Tree, column: str, names: list[Any]) -> str | None:
+    """What to say where the log's names are text and the tree's integers, or the reverse."""
+    for name in islice(names, _COMPARED):
+        meant = twin(tree.node_names, name)
+        if meant is not None:
+            log, own = ("text", "integers") if isinstance(name, str) else ("integers", "text")
+            return f"the log's column {column!r} holds {log} ({name!r}), the tree {own} ({meant!r}); cast one of them"
+    return None

@@ -52,7 +52,7 @@ def fit_prior(
     trials: str | None = None,
     exposure: str | None = None,
     intercept: bool = False,
-    bad: Literal["error", "skip"] = "error",
+    bad: Literal["error", "skip", "skip-most"] = "error",
     model: type[Model] = GaussianModel,
 ) -> PriorFit:
     """Learn a prior from a log: maximise the exact evidence over the variances, with the mean by least squares.

@@ -79,7 +79,9 @@ class NumberedNames:
             return np.where(known, given, -1).astype(np.int32)
         return np.fromiter(map(self.find, given), np.int32, len(given))
 
-    def suggestion(self, _name: object) -> str:
+    def suggestion(self, name: object) -> str:
+        if twin(self, name) is not None:
+            return _cast(name)
         return f"names are the numbers 0 to {self._n_nodes - 1} here"
 
 
@@ -149,12 +151,14 @@ class StoredNames:
         return found
 
     def suggestion(self, name: object) -> str:
+        if twin(self, name) is not None:
+            return _cast(name)
         total = len(self.inner) + len(self.actions)
         if isinstance(name, str) and total <= _SUGGEST_UP_TO:
-            every = [str(n) for n in itertools.chain(self.inner.tolist(), self.actions.tolist())]
+            every = {str(n): n for n in itertools.chain(self.inner.tolist(), self.actions.tolist())}
             close = difflib.get_close_matches(name, every, n=1)
             if close:
-                return f"did you mean {close[0]!r}?"
+                return f"did you mean {every[close[0]]!r}?"
         return f"an action of this tree is {plain(self.actions[0])!r}"
 
     def duplicate(self) -> tuple[Hashable, int] | None:
@@ -212,6 +216,33 @@ class ActionNames(Sequence[Hashable]):
         shown = ", ".join(repr(plain(name)) for name in self._column[:5])
         more = f", ... {len(self) - 5:,} more" if len(self) > 5 else ""
         return f"ActionNames([{shown}{more}])"
+
+
+def twin(names: NodeNames, name: object) -> str | int | None:
+    """The name that reads like this one and is of another type, an integer where this is text or the reverse.
+
+    >>> import bough
+    >>> twin(bough.Tree.balanced(2, 2).node_names, "3")
+    3
+    """
+    meant: str | int
+    if isinstance(name, str):
+        if not name.isdecimal() and not name[1:].isdecimal():
+            return None
+        try:
+            meant = int(name)
+        except ValueError:
+            return None
+    elif isinstance(name, (int, np.integer)) and not isinstance(name, bool):
+        meant = str(name)
+    else:
+        return None
+    return meant if str(meant) == str(name) and names.find(meant) >= 0 else None
+
+
+def _cast(name: object) -> str:
+    has, given = ("an integer", "text") if isinstance(name, str) else ("text", "an integer")
+    return f"in the tree it is {has} and here it is {given}; cast one of them"
 
 
 def is_missing(value: Any) -> bool:

@@ -1,0 +1,181 @@
+"""One group-by of a log, written in narwhals, so that every kind of frame runs it in its own way.
+
+Null and NaN values show in the sums themselves, so a clean log is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from bough._arrays import Floats, Integers
+from bough._frames import Frame, collected
+
+_SLICE = 1 << 18  # rows of a frame in memory whose products are made at once
+
+
+class Names(NamedTuple):
+    """What the columns of a log are called."""
+
+    action: str
+    reward: str
+    context: tuple[str, ...]
+    weight: str | None
+    exposure: str | None
+    has_trials: bool
+    intercept: bool
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers, each once."""
+        others = (name for name in (self.weight, self.exposure) if name is not None)
+        return tuple(dict.fromkeys((self.reward, *self.context, *others)))
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """All columns, each once."""
+        return tuple(dict.fromkeys((self.action, *self.numbers)))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What a group-by gave: a key, the rows and the sums of each group."""
+
+    keys: list[Any]
+    rows: Integers
+    sums: dict[str, Floats]
+    sound: bool
+    """Whether every value of every row was a finite number."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A frame, and what its columns mean."""
+
+    frame: Frame
+    labels: dict[str, str]
+    """What a column of the user's is called in the frame."""
+    names: Names
+    y: nw.Expr
+    x: tuple[nw.Expr, ...]
+    weight: nw.Expr | None
+    exposure: nw.Expr | None
+
+    @property
+    def n_context(self) -> int:
+        return len(self.x)
+
+    @classmethod
+    def checked(cls, frame: Frame, labels: dict[str, str], names: Names) -> Columns:
+        """The columns of those names, which the frame has under their labels."""
+        schema = frame.collect_schema()
+        for column in names.numbers:
+            kind = schema[labels[column]]
+            if not (kind.is_numeric() or kind == nw.Boolean):
+                raise ValueError(f"the column {column!r} is of type {kind}; cast it to numbers")
+
+        def number(column: str) -> nw.Expr:
+            label = labels[column]
+            if schema[label] == nw.Boolean:
+                return nw.when(nw.col(label)).then(nw.lit(1.0)).otherwise(nw.when(~nw.col(label)).then(nw.lit(0.0)))
+            return nw.col(label).cast(nw.Float64)
+
+        reward = number(names.reward)
+        one = (reward * 0.0 + 1.0,) if names.intercept else ()
+        weight, exposure = (None if name is None else number(name) for name in (names.weight, names.exposure))
+        contexts = (*one, *map(number, names.context))
+        return cls(frame, labels, names, reward, contexts, weight, exposure)
+
+    def rows(self, which: nw.Expr, most: int | None = None) -> dict[str, nw.Series[Any]]:
+        """The values of some rows, by the names of their columns."""
+        chosen: Any = self.frame.filter(which).select(*(self.labels[name] for name in self.names.used))
+        found = collected(chosen if most is None else chosen.head(most))
+        return {name: found[self.labels[name]] for name in self.names.used}
+
+    @property
+    def complete(self) -> nw.Expr:
+        """A number that is finite where all numbers of a row are."""
+        total = self.y
+        for each in (*self.x, self.weight, self.exposure):
+            total = total if each is None else total + each
+        return total
+
+    @property
+    def usable(self) -> nw.Expr:
+        """Whether a row has only values that can be summed."""
+        finite = self.complete.is_finite().fill_null(False)
+        if self.weight is not None:
+            finite = finite & (self.weight >= 0.0).fill_null(False)
+        for limit in self.limits.values():
+            finite = finite & (limit >= 0.0).fill_null(False)
+        return finite
+
+    @property
+    def limits(self) -> dict[str, nw.Expr]:
+        """What is not negative in a row of counts."""
+        if self.exposure is None:
+            return {}
+        limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0, "exposure": self.exposure - 5e-324}
+        return {**limits, "rest": self.exposure - self.y} if self.names.has_trials else limits
+
+    @property
+    def products(self) -> dict[str, nw.Expr]:
+        """What is summed, by a name that no column of a user has."""
+        pairs = {"y": self.y, "y*y": self.y * self.y}
+        pairs |= {f"x{i}*y": x * self.y for i, x in enumerate(self.x)}
+        for i, j in combinations_with_replacement(range(self.n_context), 2):
+            pairs[f"x{i}*x{j}"] = self.x[i] * self.x[j]
+        if self.exposure is not None:
+            pairs["exposure"] = self.exposure
+        if self.weight is not None:
+            pairs = {name: self.weight * product for name, product in pairs.items()} | {"weight": self.weight}
+        return pairs
+
+    def grouped(self, frame: Frame) -> Groups:
+        """The sums of all groups; a frame in memory goes slice by slice, and its groups come once for each."""
+        parts = [self._grouped(part) for part in _slices(frame)]
+        keys = [key for part in parts for key in part["action"].to_list()]
+        rows = np.concatenate([part["rows"].to_numpy() for part in parts]).astype(np.int64)
+        numbers = np.concatenate([part["complete"].to_numpy() for part in parts]).astype(np.int64)
+        sums = {name: np.concatenate([floats(part[name]) for part in parts]) for name in self.products}
+        sound = bool((numbers == rows).all()) and all(np.isfinite(values).all() for values in sums.values())
+        if self.weight is not None:
+            least = np.concatenate([floats(part["least"]) for part in parts])
+            sound = sound and bool((least >= 0.0).all())
+        for name in self.limits:
+            least = np.concatenate([floats(part[f"least {name}"]) for part in parts])
+            sound = sound and bool((least >= 0.0).all())
+        return Groups(keys, rows, sums, sound)
+
+    def _grouped(self, frame: Frame) -> nw.DataFrame[Any]:
+        products = self.products
+        selected = frame.select(
+            nw.col(self.labels[self.names.action]).alias("action"),
+            self.complete.alias("complete"),
+            *(expression.alias(name) for name, expression in products.items()),
+            *(limit.alias(f"least {name}") for name, limit in self.limits.items()),
+        )
+        aggregates = [nw.len().alias("rows"), nw.col("complete").count()]
+        aggregates += [nw.col(name).sum() for name in products]
+        if self.weight is not None:
+            aggregates.append(nw.col("weight").min().alias("least"))
+        aggregates += [nw.col(f"least {name}").min() for name in self.limits]
+        groups: Any = selected.group_by("action").agg(*aggregates)
+        return collected(groups)
+
+
+def _slices(frame: Frame) -> Iterator[Frame]:
+    if isinstance(frame, nw.LazyFrame):
+        yield frame
+        return
+    for start in range(0, max(len(frame), 1), _SLICE):
+        yield frame[start : start + _SLICE]
+
+
+def floats(column: nw.Series[Any]) -> Floats:
+    return np.asarray(column.to_numpy(), dtype=np.float64)
