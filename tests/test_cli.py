@@ -9,7 +9,7 @@ import pytest
 
 import bough
 from bough import cli
-from bough.cli import commands
+from bough.cli import commands, parser
 
 DOCS = Path(__file__).parents[1] / "docs"
 TINY = ["--runs", "3", "--rounds", "4"]
@@ -17,7 +17,7 @@ TINY = ["--runs", "3", "--rounds", "4"]
 
 def run(*arguments, cwd=None):
     return subprocess.run(
-        [sys.executable, "-c", "import sys; from bough.cli.parser import main; sys.exit(main())", *map(str, arguments)],
+        [sys.executable, "-c", "import sys; from bough.cli import main; sys.exit(main())", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -26,7 +26,7 @@ def run(*arguments, cwd=None):
 
 
 def test_the_reference_in_the_docs_is_the_help_of_the_command():
-    assert (DOCS / "cli.md").read_text() == cli.reference()
+    assert (DOCS / "cli.md").read_text() == parser.reference()
 
 
 @pytest.mark.parametrize("command", ["reproduce", "simulate", "bound", "fit"])
@@ -34,7 +34,7 @@ def test_every_command_has_help_and_every_option_a_text(command):
     shown = run(command, "--help")
     assert shown.returncode == 0
     assert shown.stdout.startswith(f"usage: bough {command}")
-    parser = cli.make_parser()._subparsers._group_actions[0].choices[command]
+    parser = parser.make_parser()._subparsers._group_actions[0].choices[command]
     assert all(action.help for action in parser._actions)
 
 

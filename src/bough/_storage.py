@@ -25,9 +25,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from bough._arrays import Names
-from bough.tree.names import as_column
-
 _HEADER = "header"
 _LARGEST_HEADER = 1_000_000  # bytes
 _LONGEST_DESCRIPTION = 10_000  # bytes before the numbers of an array; numpy's own limit
@@ -247,31 +244,3 @@ def _cause(error: Exception) -> str:
         raise error
     words = str(error) or type(error).__name__
     return words if len(words) <= _LONGEST_CAUSE else f"{words[:_LONGEST_CAUSE]} ..."
-
-
-def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:
-    """A column of names as arrays without objects: integers, or UTF-8 text and where each name ends."""
-    if column.dtype.kind in "iu":
-        return {f"{prefix}_integers": column.astype(np.int64)}
-    values = column.tolist()
-    odd = next((value for value in values if not isinstance(value, str)), None)
-    if odd is not None:
-        raise ValueError(
-            f"the name {odd!r} is a {type(odd).__name__}; only names that are all strings or all integers can be saved"
-        )
-    encoded = [value.encode() for value in values]
-    text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
-    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
-    return {f"{prefix}_text": text, f"{prefix}_ends": ends}
-
-
-def unpack_names(prefix: str, contents: Contents, n: int | None = None) -> Names:
-    """What `pack_names` packed: n names, or any number where n is None."""
-    if f"{prefix}_integers" in contents:
-        return contents.array(f"{prefix}_integers", np.int64, (n,))
-    ends = contents.array(f"{prefix}_ends", np.int64, (n,))
-    if (np.diff(ends, prepend=0) < 0).any():
-        raise ValueError(f"{prefix}_ends is not ascending")
-    text = contents.array(f"{prefix}_text", np.uint8, (int(ends[-1]) if len(ends) else 0,)).tobytes()
-    stops = ends.tolist()
-    return as_column([text[start:stop].decode() for start, stop in zip([0, *stops], stops, strict=False)])

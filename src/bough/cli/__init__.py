@@ -1,1 +1,3 @@
 """The command `bough`."""
+
+from bough.cli.command import main as main

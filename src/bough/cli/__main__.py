@@ -2,6 +2,6 @@
 
 import sys
 
-from bough.cli.main import main
+from bough.cli import main
 
 sys.exit(main())

@@ -13,6 +13,7 @@ import numpy as np
 
 from bough import _checks, _storage
 from bough._arrays import Floats, Integers, Names
+from bough.tree.files import pack_names, unpack_names
 from bough.tree.names import as_column, plain
 
 _KIND = "statistics"
@@ -199,13 +200,13 @@ class Statistics:
         Statistics(n_actions=2, n_rows=2)
         """
         header = {"kind": _KIND, "version": _VERSION, "skipped": dict(self.skipped)}
-        _storage.write(path, header, {**_storage.pack_names("actions", self.actions), **self._sums})
+        _storage.write(path, header, {**pack_names("actions", self.actions), **self._sums})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
         """The statistics that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
         with _storage.read(path, _KIND, _VERSION) as contents:
-            names = _storage.unpack_names("actions", contents)
+            names = unpack_names("actions", contents)
             n = len(names)
             shapes: dict[str, tuple[int | None, ...]] = {"sum_xy": (n, None)}
             sums: dict[str, Floats] = {}

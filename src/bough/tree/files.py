@@ -1,4 +1,4 @@
-"""A tree as arrays of a file, and back; docs/file-format.md says what they are."""
+"""A tree, and columns of names, as arrays of a file, and back; docs/file-format.md says what they are."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bough import _storage
-from bough._arrays import Nodes
+from bough._arrays import Names, Nodes
 from bough._storage import Contents
-from bough.tree.names import NodeNames, NumberedNames, StoredNames
+from bough.tree.names import NodeNames, NumberedNames, StoredNames, as_column
 from bough.tree.tree import Tree
 
 _NAME_PARTS = ("text", "ends", "integers")
@@ -21,8 +20,8 @@ def tree_arrays(tree: Tree) -> dict[str, Any]:
     """The topology and the names of a tree."""
     arrays: dict[str, Any] = {"n_children": np.diff(tree.child_start)}
     if isinstance(tree.node_names, StoredNames):
-        arrays |= _storage.pack_names("inner", tree.node_names.inner)
-        arrays |= _storage.pack_names("actions", tree.node_names.actions)
+        arrays |= pack_names("inner", tree.node_names.inner)
+        arrays |= pack_names("actions", tree.node_names.actions)
     return arrays
 
 
@@ -66,8 +65,8 @@ def _restored_names(contents: Contents, n_children: Nodes) -> NodeNames:
     if not any(f"{whose}_{part}" in contents for whose in ("inner", "actions") for part in _NAME_PARTS):
         return NumberedNames(len(n_children))
     n_inner = int(np.count_nonzero(n_children))
-    inner = _storage.unpack_names("inner", contents, n_inner)
-    actions = _storage.unpack_names("actions", contents, len(n_children) - n_inner)
+    inner = unpack_names("inner", contents, n_inner)
+    actions = unpack_names("actions", contents, len(n_children) - n_inner)
     inner_nodes = np.flatnonzero(n_children).astype(np.int32)
     leaves = np.flatnonzero(n_children == 0).astype(np.int32)
     names = StoredNames(inner_nodes, leaves, inner, actions)
@@ -75,3 +74,31 @@ def _restored_names(contents: Contents, n_children: Nodes) -> NodeNames:
     if twice is not None:
         raise ValueError(f"the name {twice[0]!r} is given to {twice[1]} nodes")
     return names
+
+
+def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:
+    """A column of names as arrays without objects: integers, or UTF-8 text and where each name ends."""
+    if column.dtype.kind in "iu":
+        return {f"{prefix}_integers": column.astype(np.int64)}
+    values = column.tolist()
+    odd = next((value for value in values if not isinstance(value, str)), None)
+    if odd is not None:
+        raise ValueError(
+            f"the name {odd!r} is a {type(odd).__name__}; only names that are all strings or all integers can be saved"
+        )
+    encoded = [value.encode() for value in values]
+    text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
+    return {f"{prefix}_text": text, f"{prefix}_ends": ends}
+
+
+def unpack_names(prefix: str, contents: Contents, n: int | None = None) -> Names:
+    """What `pack_names` packed: n names, or any number where n is None."""
+    if f"{prefix}_integers" in contents:
+        return contents.array(f"{prefix}_integers", np.int64, (n,))
+    ends = contents.array(f"{prefix}_ends", np.int64, (n,))
+    if (np.diff(ends, prepend=0) < 0).any():
+        raise ValueError(f"{prefix}_ends is not ascending")
+    text = contents.array(f"{prefix}_text", np.uint8, (int(ends[-1]) if len(ends) else 0,)).tobytes()
+    stops = ends.tolist()
+    return as_column([text[start:stop].decode() for start, stop in zip([0, *stops], stops, strict=False)])
