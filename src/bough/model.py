@@ -324,11 +324,9 @@ def _columns(given: Any, what: str, rewards: Floats) -> Floats:
     """Numbers beside the rewards, all 1 where none are given."""
     if given is None:
         return np.ones(len(rewards))
-    column = (
-        np.broadcast_to(inputs.floats(given, what), rewards.shape)
-        if np.ndim(given) == 0
-        else inputs.floats(given, what)
-    )
+    column = inputs.floats(given, what)
+    if column.ndim == 0:
+        column = np.broadcast_to(column, rewards.shape)
     if column.shape != rewards.shape:
         raise ValueError(f"{what} has shape {column.shape} and the rewards {rewards.shape}; give one for each")
     return np.ascontiguousarray(column)
@@ -343,8 +341,8 @@ def _check(values: Floats, sound: Any, what: str, wanted: str) -> None:
 
 def _checked_noise(noise_variance: Any) -> float:
     try:
-        value = float(noise_variance)
-    except (TypeError, ValueError, OverflowError):
+        value = inputs.number(noise_variance, "noise_variance")
+    except ValueError:
         value = float("nan")
     if not 1.0 / LARGEST < value < LARGEST:
         raise ValueError(
