@@ -309,10 +309,12 @@ def _matched_beta(mean: float, variance: float) -> tuple[float, float]:
 
 def _made_refit(posterior: Posterior, refit: bool, statistics: Statistics | None) -> Refit | None:
     """What a policy needs to learn its prior as it goes; None where it is not to."""
-    if refit not in (True, False):
+    if not isinstance(refit, (bool, np.bool_)):
         raise ValueError(f"refit is {refit!r}; give True or False")
     if not refit:
         return None
+    if statistics is not None and not isinstance(statistics, Statistics):
+        raise ValueError(f"statistics is a {type(statistics).__name__}; give bough.Statistics, as policy.statistics is")
     from bough.learning.online import Refit, observed  # loads what few policies need
 
     known = 0.0 if statistics is None else observed(posterior.model, statistics)
@@ -325,6 +327,6 @@ def _made_refit(posterior: Posterior, refit: bool, statistics: Statistics | None
 
 
 def _checked_search(search: bool | None) -> bool | None:
-    if search not in (True, False, None):
+    if search is not None and not isinstance(search, (bool, np.bool_)):
         raise ValueError(f"search is {search!r}; give True, False, or None for where it pays")
     return search

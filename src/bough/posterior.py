@@ -154,8 +154,7 @@ class Posterior:
         Posterior(n_actions=2, dim=2, n_observations=2)
         """
         engine = self._engine
-        if method not in ("laplace", "propagation"):
-            raise ValueError(f'method is {method!r}; give "laplace" or "propagation"')
+        inputs.one_of("method", method, ("laplace", "propagation"))
         if isinstance(engine, VectorSites):
             if log is None:
                 raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
@@ -273,9 +272,7 @@ class Posterior:
         if size is None:
             with self._lock:
                 return self._engine.transform(standard_normals(generator, self._shape))
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-            raise ValueError(f"size is {size!r}; give how many draws, a whole number")
-        draws = standard_normals(generator, (int(size), *self._shape))
+        draws = standard_normals(generator, (inputs.whole_number("size", size, least=0), *self._shape))
         with self._lock:
             for draw in draws:
                 self._engine.transform(draw)
@@ -312,9 +309,12 @@ class Posterior:
         (3,)
         """
         parent = self.model.tree.parent
-        if not len(leaves):
+        wanted = inputs.integers(leaves, "leaves")
+        if not len(wanted):
             return np.empty((0, *self._shape[1:]))
-        levels = [np.unique(leaves)]
+        levels = [np.unique(wanted)]
+        for end in (0, -1):
+            self.model.tree._checked(int(levels[0][end]))
         while levels[-1][0] > 0 or len(levels[-1]) > 1:
             above = parent[levels[-1]]
             levels.append(np.unique(np.where(above < 0, 0, above)))
@@ -324,7 +324,7 @@ class Posterior:
         normals = standard_normals(seeds.generator(rng), (len(nodes), *self._shape[1:]))
         with self._lock:
             draw = self._engine.transform_some(nodes, position, normals)
-        return draw[np.searchsorted(nodes, leaves)]
+        return draw[np.searchsorted(nodes, wanted)]
 
     def best_actions(
         self, rng: Any = None, context: Any = None, k: int = 1, exclude: Nodes | None = None
@@ -343,15 +343,15 @@ class Posterior:
             context = self.checked_context(context)
         tree = self.model.tree
         excluded = _NOTHING
-        if exclude is not None and len(exclude):
-            numbers = np.unique(np.asarray(exclude, dtype=np.int64))
+        numbers = np.unique(inputs.integers(() if exclude is None else exclude, "exclude"))
+        if len(numbers):
             for node in (int(numbers[0]), int(numbers[-1])):
                 tree._checked(node)
             excluded = numbers.astype(np.int32)
             if (tree.child_start[excluded] != tree.child_start[excluded + 1]).any():
                 raise ValueError("exclude has the number of an inner node; give those of actions, as in tree.leaves")
         most = tree.n_actions - len(excluded)
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
+        if not inputs.is_whole(k) or not 1 <= k <= most:
             raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
         return self.search(seeds.generator(rng), context, int(k), excluded)
 
