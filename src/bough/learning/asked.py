@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from bough import inputs
 from bough.arrays import Floats, Integers
-from bough.covariance import resolve_one
+from bough.covariance import LARGEST, resolve_one
 from bough.learning.classes import NodeClasses
 from bough.logs import read_rows, summarise
 from bough.model import GaussianModel, Model
@@ -73,6 +72,11 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
     if columns.action is None or columns.reward is None:
         raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
     action, reward, context, weight, trials, exposure, intercept, bad = columns
+    if context is not None and not (inputs.is_list(context) and all(isinstance(name, str) for name in context)):
+        raise ValueError(f"context is {context!r}; give a list of column names")
+    if not isinstance(intercept, (bool, np.bool_)):
+        raise ValueError(f"intercept is {intercept!r}; give True or False")
+    inputs.one_of("bad", bad, ("error", "skip"))
     if model.has_counts and context is not None:
         if weight is not None:
             raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")
@@ -144,10 +148,10 @@ def groups_of(trees: Sequence[Tree], classes: NodeClasses, wishes: Wishes) -> In
 
 def _positive(what: str, value: Any) -> float:
     try:
-        number = float("nan") if isinstance(value, (str, bool)) else float(value)
-    except (TypeError, ValueError):
+        number = float("nan") if isinstance(value, (bool, np.bool_)) else inputs.number(value, what)
+    except ValueError:
         number = float("nan")
-    if not 0.0 < number < math.inf:
+    if not 1.0 / LARGEST < number < LARGEST:
         extra = ', or "learn"' if what == "noise" else ", or None for plain maximum likelihood"
         raise ValueError(f"{what} is {value!r}; give a positive number{extra}")
     return number
@@ -155,10 +159,10 @@ def _positive(what: str, value: Any) -> float:
 
 def _numbers(what: str, value: Any, shape: tuple[int, ...]) -> Any:
     try:
-        given = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = inputs.floats(value, what)
+    except ValueError:
         given = np.full((0,), np.nan)
-    if given.shape != shape or not np.isfinite(given).all():
+    if given.shape != shape or not (np.abs(given) < LARGEST).all():
         wanted = f"{shape[0]} numbers" if shape else "a number"
         raise ValueError(f'{what} is {value!r}; give {wanted}, or "learn"')
     return given if shape else float(given)

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from bough import inputs
 from bough.arrays import Flags, Floats, Integers
 from bough.learning.asked import Columns, Structure, Wishes, groups_of, paired
 from bough.learning.classes import NodeClasses
@@ -95,8 +96,7 @@ def fit_prior(
     model.check_word(trials, exposure)
     named = Columns(action, reward, context, weight, trials, exposure, intercept, bad)
     trees, logs, rows = paired(tree, data, named, model)
-    if structure not in _STRUCTURES:
-        raise ValueError(f"structure is {structure!r}; give one of {', '.join(_STRUCTURES)}")
+    inputs.one_of("structure", structure, _STRUCTURES)
     classes = NodeClasses.of(by, trees)
     wishes = Wishes.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
     return fit(trees, logs, classes, wishes, rows)
