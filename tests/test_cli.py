@@ -17,7 +17,7 @@ TINY = ["--runs", "3", "--rounds", "4"]
 
 def run(*arguments, cwd=None):
     return subprocess.run(
-        [sys.executable, "-c", "import sys; from bough.cli import main; sys.exit(main())", *map(str, arguments)],
+        [sys.executable, "-c", "import sys; from bough.cli.parser import main; sys.exit(main())", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -34,8 +34,8 @@ def test_every_command_has_help_and_every_option_a_text(command):
     shown = run(command, "--help")
     assert shown.returncode == 0
     assert shown.stdout.startswith(f"usage: bough {command}")
-    parser = parser.make_parser()._subparsers._group_actions[0].choices[command]
-    assert all(action.help for action in parser._actions)
+    options = parser.make_parser()._subparsers._group_actions[0].choices[command]._actions
+    assert all(action.help for action in options)
 
 
 @pytest.mark.parametrize("command", ["reproduce", "simulate"])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bough._arrays import Floats, Names
+from bough._arrays import Floats, Integers, Names
+
+_MOST = 2**63 - 1  # what counts and sizes of arrays can be
 
 
 def whole_number(what: str, value: Any, least: int) -> int:
@@ -18,9 +21,55 @@ def whole_number(what: str, value: Any, least: int) -> int:
     >>> whole_number("runs", 3, least=2)
     3
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{what} is {value!r}; give a whole number of at least {least}")
+    if not is_whole(value) or value < least:
+        raise ValueError(f"{what} is {reprlib.repr(value)}; give a whole number of at least {least}")
+    if value > _MOST:
+        raise ValueError(f"{what} is {reprlib.repr(value)}; give a whole number of at most {_MOST}")
     return int(value)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is an integer; True and a span of time, which Python and numpy count among them, are not."""
+    return type(value) is int or (
+        isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
+    )
+
+
+def one_of(what: str, value: Any, choices: Sequence[str]) -> None:
+    """Refuse a word that is not one of a few."""
+    if not isinstance(value, str) or value not in choices:
+        wanted = ", ".join(f'"{choice}"' for choice in choices[:-1])
+        raise ValueError(f'{what} is {reprlib.repr(value)}; give {wanted} or "{choices[-1]}"')
+
+
+def is_list(values: Any) -> bool:
+    """Whether a value has entries to go through; text and an array without dimensions have none."""
+    return isinstance(values, Iterable) and not isinstance(values, (str, bytes)) and getattr(values, "ndim", 1) > 0
+
+
+def is_among(name: Any, names: Iterable[Any]) -> bool:
+    """Whether a name is one of some; an odd one, which will not be compared, is not."""
+    try:
+        return name in set(names)
+    except TypeError:
+        return False
+
+
+def integers(values: Any, what: str) -> Integers:
+    """A list of whole numbers as an array, or a `ValueError`; what they may be is left to the caller.
+
+    >>> integers([3, 1], "nodes")
+    array([3, 1])
+    """
+    refuse_masked(values, what)
+    try:
+        given = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        given = np.empty((0, 0))
+    huge = given.dtype.kind == "u" and given.size and int(given.max()) > _MOST
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu") or huge:
+        raise ValueError(f"{what} is {reprlib.repr(values)}; give a list of integers")
+    return given.astype(np.int64)
 
 
 def text_lines(path: Path, wanted: str) -> list[str]:
@@ -53,14 +102,22 @@ def is_one(reward: Any) -> bool:
     return isinstance(reward, (str, bytes)) or not hasattr(reward, "__len__")
 
 
-def number(reward: Any) -> float:
+def number(given: Any, what: str = "reward") -> float:
     try:
-        value = float("nan") if isinstance(reward, (str, bytes)) else float(reward)
+        value = float(given) if isinstance(given, (float, int)) else _number(given)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"the reward is {reward!r}; give a number") from None
+        shown = "masked, a missing value" if given is np.ma.masked else reprlib.repr(given)
+        raise ValueError(f"the {what} is {shown}; give a number") from None
     if not math.isfinite(value):
-        raise ValueError(f"the reward is {reward!r}; rewards are finite numbers")
+        raise ValueError(f"the {what} is {given!r}; give a finite number")
     return value
+
+
+def _number(given: Any) -> float:
+    value = floats(given, "number")
+    if value.ndim:
+        raise ValueError("a list, where one number is wanted")
+    return float(value)
 
 
 def vector(rewards: Any, what: str) -> Floats:
@@ -75,17 +132,43 @@ def vector(rewards: Any, what: str) -> Floats:
 
 
 def floats(values: Any, what: str) -> Floats:
+    """Numbers as an array of floats; a `ValueError` for text, times, imaginary parts and masked entries."""
+    refuse_masked(values, what)
     try:
         given = np.asarray(values)
-        if given.dtype.kind in "biufO":  # numpy would read numbers into text, times and imaginary parts as well
+        # numpy would read numbers into text, times and imaginary parts as well
+        if given.dtype.kind in "biuf" or (given.dtype.kind == "O" and not any(map(_is_odd, given.flat))):
             return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"the {what} is {reprlib.repr(values)}; give numbers")
 
 
+def _is_odd(value: Any) -> bool:
+    return isinstance(value, (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64, np.ndarray))
+
+
+def refuse_masked(values: Any, what: str) -> None:
+    """A `ValueError` where an entry of a masked array, or of a list of them, is masked.
+
+    What numpy would otherwise read there is whatever number lies below the mask.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(values).reshape(len(values) if values.ndim else 1, -1).any(axis=1)
+    elif isinstance(values, (list, tuple)) and any(
+        issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, values))
+    ):
+        masked = np.array([bool(np.ma.getmaskarray(one).any()) for one in values])
+    else:
+        return
+    if masked.any():
+        row = int(np.flatnonzero(masked)[0])
+        raise ValueError(f"the {what} is masked in row {row}, which is a missing value; drop such rows or fill them in")
+
+
 def as_names(action: Any) -> list[Any] | Names:
     """A batch's actions as a list or an array; a frame's column gives its values."""
+    refuse_masked(action, "action")
     if isinstance(action, list):
         return action
     if hasattr(action, "to_pylist"):
@@ -95,6 +178,6 @@ def as_names(action: Any) -> list[Any] | Names:
         if column.ndim != 1:
             raise ValueError(f"the actions have shape {column.shape}; give one column of names")
         return column
-    if isinstance(action, str) or not hasattr(action, "__len__"):
+    if isinstance(action, (str, bytes)) or not hasattr(action, "__len__"):
         raise ValueError(f"action is {action!r} but there are many rewards; give as many actions")
     return list(action)

@@ -26,7 +26,7 @@ def make_frame(columns: dict[str, Any], backend: str | None = None) -> Any:
         backend = next((name for name in _BACKENDS if find_spec(name)), None)
         if backend is None:
             raise ValueError("no frame library is installed; pip install 'bough[frames]'")
-    elif backend not in _BACKENDS:
+    elif not isinstance(backend, str) or backend not in _BACKENDS:
         raise ValueError(f"backend is {backend!r}; give one of {', '.join(_BACKENDS)}")
     elif not find_spec(backend):
         raise ValueError(f"{backend} is not installed; pip install {backend}, or 'bough[frames]'")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bough import _storage
+from bough import _checks, _storage
 from bough._arrays import Floats, Nodes
 from bough.data.rows import Rows, checked_rows, checked_sums, one_action, rows_of
 from bough.data.statistics import Statistics
@@ -135,8 +135,7 @@ class Posterior(Answers):
         >>> posterior
         Posterior(n_actions=2, dim=2, n_observations=2)
         """
-        if method not in ("laplace", "propagation"):
-            raise ValueError(f'method is {method!r}; give "laplace" or "propagation"')
+        _checks.one_of("method", method, ("laplace", "propagation"))
         rows = None if log is None else rows_of(log, self.model)
         if rows is not None and not len(rows.rewards):
             raise ValueError("the log is empty; give at least one row")

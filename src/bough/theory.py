@@ -72,11 +72,11 @@ def regret_bound(
     complexity = float(scaling @ weight)
     sigma_max = math.sqrt(float(model.tree.at_leaves(model.marginal_covariance).max()))
     slope = math.sqrt(2.0 / math.pi) * sigma_max * model.tree.n_actions * rounds
-    if delta == "best":
+    if isinstance(delta, str) and delta == "best":
         delta = _best_delta(2.0 * rounds * complexity, slope)
     elif delta is None:
         delta = 1.0 / rounds
-    elif not isinstance(delta, (int, float)) or not 0.0 < delta <= 1.0:
+    elif isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0.0 < delta <= 1.0:
         raise ValueError(f'delta is {delta!r}; give a probability above 0 and at most 1, or "best"')
     first = math.sqrt(2.0 * rounds * complexity * math.log(1.0 / delta))
     return RegretBound(
@@ -133,6 +133,7 @@ def scaling_constants(model: GaussianModel, constant: Constant = "lemma") -> tup
     array([4., 3., 2., 1.])
     """
     _check_scalar(model)
+    _checks.one_of("constant", constant, ("lemma", "two", "telescoped"))
     noise, largest = model.noise_variance, float(model.classes.table[np.unique(model.classes.of_node)].max())
     if constant == "telescoped":
         below = variance_below(model)
@@ -140,15 +141,13 @@ def scaling_constants(model: GaussianModel, constant: Constant = "lemma") -> tup
         return 1.0 + below / noise, float(1.0 + (variance / (noise + below)).max())
     if constant == "lemma":
         c = 1.0 + largest / noise
-    elif constant == "two":
+    else:
         if largest > noise:
             raise ValueError(
                 f'constant "two" needs noise at least as wide as every prior; the noise variance is {noise:g} and the '
                 f'largest prior variance {largest:g}; use "lemma" or "telescoped"'
             )
         c = 2.0
-    else:
-        raise ValueError(f'constant is {constant!r}; give "lemma", "two" or "telescoped"')
     return np.power(c, model.tree.node_height, dtype=np.float64), c
 
 
@@ -223,6 +222,8 @@ def information(posterior: Any, action: Any, constant: Constant = "lemma") -> In
 
 def _path(posterior: Any, action: Any) -> tuple[Any, Floats, Floats]:
     """The nodes on the path of an action, root first, with their gains and conditional variances."""
+    if not hasattr(posterior, "conditional") or not hasattr(posterior, "model"):
+        raise ValueError(f"posterior is a {type(posterior).__name__}; give a bough.Posterior")
     model = posterior.model
     _check_scalar(model)
     nodes = model.tree.path_nodes(model.tree.action_node(action))

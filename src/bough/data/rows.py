@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -68,11 +69,11 @@ class Observations:
             table = table.collect() if isinstance(table, nw.LazyFrame) else table
         except TypeError:
             raise ValueError(f"frame is a {type(frame).__name__}; give a pandas, polars or pyarrow frame") from None
-        if isinstance(context, str) or not (isinstance(action, str) and isinstance(reward, str)):
+        if not (isinstance(action, str) and isinstance(reward, str) and (context is None or _checks.is_list(context))):
             raise ValueError("action and reward are names of columns, and context is a list of them; give such")
         features = None if context is None else list(context)
         for name in (action, reward, *(features or []), trials, exposure):
-            if name is not None and name not in table.columns:
+            if name is not None and not _checks.is_among(name, table.columns):
                 raise ValueError(f"the frame has no column {name!r}; it has {', '.join(map(str, table.columns))}")
 
         def column(name: str | None) -> Any:
@@ -97,10 +98,16 @@ class Observations:
                 return None
             if name == "context" and (mine is None or theirs is None):
                 raise ValueError("one log has contexts and the other has none; they cannot be added")
-            parts = [(mine, len(self.reward)), (theirs, len(other.reward))]
-            full = [np.broadcast_to(1.0 if p is None else p, n) if np.ndim(p) == 0 else np.asarray(p) for p, n in parts]
+            parts = [_checks.floats(1.0 if part is None else part, name) for part in (mine, theirs)]
+            full = [part if part.ndim else np.full(n, part) for part, n in zip(parts, sizes, strict=True)]
+            if full[0].shape[1:] != full[1].shape[1:]:
+                raise ValueError(f"one log has a {name} of shape {full[0].shape} and the other of {full[1].shape}")
             return np.concatenate(full)
 
+        for one in (self, other):
+            if _checks.is_one(one.reward):
+                raise ValueError(f"the reward is {one.reward!r}; give the column of rewards of a log")
+        sizes = [len(self.reward), len(other.reward)]
         names = [*_checks.as_names(self.action), *_checks.as_names(other.action)]
         return Observations(names, *(joined(name) for name in ("reward", "context", "trials", "exposure")))
 
@@ -109,10 +116,16 @@ class Observations:
             dim = "" if self.context is None else f", dim={np.shape(self.context)[1]}"
         except (ValueError, IndexError):  # whoever uses it will say what is wrong
             dim = ", dim=?"
-        return f"Observations(n_rows={np.size(self.reward)}{dim})"
+        try:
+            n_rows = str(np.size(self.reward))
+        except ValueError:
+            n_rows = "?"
+        return f"Observations(n_rows={n_rows}{dim})"
 
     def rows(self, model: Model) -> Rows:
         """The same, checked for a model."""
+        if not isinstance(model, Model):
+            raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.BernoulliModel")
         return checked_rows(model, self.action, self.reward, self.context, self.trials, self.exposure)
 
 
@@ -156,7 +169,7 @@ def checked_context(model: Model, context: Any) -> Floats:
     if given.shape != (model.dim,):
         raise ValueError(f"the context has shape {given.shape}; give a vector of length {model.dim}")
     if not (np.abs(given) < LARGEST).all():
-        raise ValueError(f"the context is {context!r}; it must be finite and below {LARGEST:g}")
+        raise ValueError(f"the context is {reprlib.repr(context)}; it must be finite and below {LARGEST:g}")
     return given
 
 
@@ -167,10 +180,10 @@ def checked_contexts(model: Model, contexts: Any, n: int | None = None) -> Float
     if given.shape != (len(given) if n is None and given.ndim else n, model.dim):
         wanted = f"({'n' if n is None else n}, {model.dim}), a row for each"
         raise ValueError(f"the contexts have shape {given.shape}; give {wanted}")
-    finite = np.isfinite(given).all(axis=1)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
-        raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite")
+    sound = (np.abs(given) < LARGEST).all(axis=1)
+    if not sound.all():
+        row = int(np.flatnonzero(~sound)[0])
+        raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite and below {LARGEST:g}")
     return np.ascontiguousarray(given)
 
 
@@ -187,7 +200,7 @@ def check_context_presence(model: Model, context: Any) -> None:
     """Refuse a context where none is taken, and none where one is."""
     if model.is_scalar and context is not None:
         raise ValueError(
-            f"a context was given ({np.shape(context)}) to a model without contexts; leave it out, "
+            f"a context was given, {reprlib.repr(context)}, to a model without contexts; leave it out, "
             "or give the model a mean vector"
         )
     if not model.is_scalar and context is None:
@@ -217,7 +230,7 @@ def one_action(tree: Tree, action: Any) -> int:
     try:
         return tree.action_node(action)
     except KeyError:
-        if hasattr(action, "__len__") and not isinstance(action, (str, bytes)):
+        if hasattr(action, "__len__") and not isinstance(action, (str, bytes)) and getattr(action, "ndim", 1) > 0:
             raise ValueError(
                 f"there is one reward for {len(action)} actions, {action!r}; give one reward an action"
             ) from None

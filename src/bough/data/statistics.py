@@ -12,20 +12,24 @@ from typing import Any
 import numpy as np
 
 from bough import _checks, _storage
-from bough._arrays import Floats, Integers, Names
+from bough._arrays import Flags, Floats, Integers, Names
 from bough.tree.files import pack_names, unpack_names
-from bough.tree.names import as_column, plain
+from bough.tree.names import as_column, is_bool, plain
 
 _KIND = "statistics"
 _VERSION = 1
 _SUMS = ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx", "exposure")
+_ROUNDING = 1e-6  # relative: how far sums, in single precision too, may be from any that rows have
+_UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
+_SLICE = 4096  # actions whose sums are checked at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Statistics:
     """Sums over the rows of a log, for each action that it has: they add up over shards and days.
 
-    Made by `summarise`, or by `Statistics.from_rows` of arrays. A Gaussian model learns the same from them as from the
+    Made by `summarise`, or by `Statistics.from_rows` of arrays, or from sums of your own, which are refused where no
+    rows could have them. A Gaussian model learns the same from them as from the
     rows themselves, so `Posterior.absorb` and `fit_prior` take them. They go by the actions' names and not by a
     tree, so that one summary serves every tree that has these actions.
 
@@ -57,12 +61,28 @@ class Statistics:
     """How many rows were left out, by the reason."""
 
     def __post_init__(self) -> None:
-        given = self.actions
-        object.__setattr__(self, "actions", as_column(given if isinstance(given, np.ndarray) else list(given)))
-        for name, array in self._sums.items():
-            object.__setattr__(self, name, np.array(array, dtype=np.float64))
-        for array in (self.actions, *self._sums.values()):
+        actions = as_column(_checks.as_names(self.actions))
+        sums = {name: _checks.floats(array, name) for name, array in self._sums.items()}
+        _check_shapes(actions, sums)
+        _check_values(actions, sums)
+        if not isinstance(self.skipped, Mapping):
+            raise ValueError(f"skipped is {self.skipped!r}; give a mapping from reasons to numbers of rows")
+        skipped = {str(why): _checks.whole_number(f"skipped[{why!r}]", n, least=0) for why, n in self.skipped.items()}
+        self._set(actions, sums, skipped)
+
+    def _set(self, actions: Names, sums: Mapping[str, Floats], skipped: Mapping[str, int]) -> None:
+        for array in (actions, *sums.values()):
             array.setflags(write=False)
+        values = {"actions": actions, **{name: sums.get(name) for name in _SUMS}, "skipped": skipped}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _trusted(cls, actions: Names, skipped: Mapping[str, int] | None = None, **sums: Floats) -> Statistics:
+        """The statistics of these arrays as they are: for what rows were summed to here, or stands for such sums."""
+        made = cls.__new__(cls)
+        made._set(actions, sums, skipped or {})
+        return made
 
     def __repr__(self) -> str:
         parts = [f"n_actions={len(self.actions)}", f"n_rows={self.n_rows:.10g}"]
@@ -155,7 +175,7 @@ class Statistics:
             both = np.concatenate([getattr(self, whose), getattr(other, whose)])
             sums[name] = np.zeros((len(names), *both.shape[1:]))
             np.add.at(sums[name], group, both)
-        return Statistics(names, **sums, skipped=dict(Counter(self.skipped) + Counter(other.skipped)))
+        return Statistics._trusted(names, dict(Counter(self.skipped) + Counter(other.skipped)), **sums)
 
     def check_kind(self, model: Any) -> None:
         """Refuse sums that the rewards of a model (its class) cannot have."""
@@ -174,8 +194,11 @@ class Statistics:
         That is contexts and rewards, and the sum of squares that no parameter explains. Rewards are taken as
         deviations from what `mean` predicts. Where an action's contexts span less than R^d, rows are zero.
         """
-        assert self.sum_xx is not None
-        assert self.sum_xy is not None
+        if self.sum_xx is None or self.sum_xy is None:
+            raise ValueError("these are statistics without contexts, which have no rows; use averages_and_spreads")
+        mean = _checks.vector(mean, "mean")
+        if mean.shape != self.sum_xy.shape[1:]:
+            raise ValueError(f"the mean has shape {mean.shape}; give {self.sum_xy.shape[1:]}, the length of a context")
         xy = self.sum_xy - self.sum_xx @ mean
         yy = self.sum_yy - (self.sum_xy + xy) @ mean
         # The eigenvectors of x x' where every feature has unit size, so that units do not decide what is rounding.
@@ -214,10 +237,6 @@ class Statistics:
                 if key in contents:
                     sums[key] = contents.array(key, np.float64, shapes.get(key, (n,)))
                     shapes |= {"sum_xx": (n, *sums[key].shape[1:] * 2)} if key == "sum_xy" else {}
-            if ("sum_xx" in sums) != ("sum_xy" in sums) or len(set(names.tolist())) != n:
-                raise ValueError("sums without their partners, or an action twice")
-            if not ((sums["count"] > 0.0) & (sums.get("exposure", sums["count"]) > 0.0)).all():
-                raise ValueError("an action without rows")
             return cls(names, **sums, skipped=_checked_skipped(contents.header["skipped"]))
 
 
@@ -234,8 +253,92 @@ def _listed(names: list[Any] | Names) -> list[Any]:
 def _factorised(names: list[Any]) -> tuple[Names, Integers]:
     """The distinct names in the order in which they come, and which of them each is."""
     code: dict[Any, int] = {}
-    group = np.fromiter((code.setdefault(name, len(code)) for name in names), np.int64, len(names))
+    kinds = set(map(type, names))
+    try:
+        if bool in kinds and len(kinds) > 1:  # True and 1 are two names, and equal
+            keys = [(is_bool(name), name) for name in names]
+            group = np.fromiter((code.setdefault(key, len(code)) for key in keys), np.int64, len(names))
+            return as_column([name for _, name in code]), group
+        group = np.fromiter((code.setdefault(name, len(code)) for name in names), np.int64, len(names))
+    except TypeError:
+        as_column(names)  # for its error
+        raise
     return as_column(list(code)), group
+
+
+def _check_shapes(actions: Names, sums: Mapping[str, Floats]) -> None:
+    """Refuse columns that are not of one length, and sums without their partners."""
+    for name in ("count", "sum_y", "sum_yy"):
+        if name not in sums:
+            raise ValueError(f"{name} is None; give one number for each action")
+    if ("sum_xy" in sums) != ("sum_xx" in sums):
+        raise ValueError("only one of sum_xy and sum_xx was given; give both, or neither where there are no contexts")
+    n, d = len(actions), sums["sum_xy"].shape[-1] if "sum_xy" in sums and sums["sum_xy"].ndim else 0
+    if "sum_xy" in sums and not d:
+        raise ValueError(f"sum_xy has shape {sums['sum_xy'].shape}; give ({n}, d), d the length of a context")
+    shapes = {"sum_xy": (n, d), "sum_xx": (n, d, d)}
+    for name, array in sums.items():
+        wanted = shapes.get(name, (n,))
+        if array.shape != wanted:
+            raise ValueError(f"{name} has shape {array.shape}; give {wanted} for {n} actions")
+    values = actions.tolist()
+    if len(set(values)) < n and len(_factorised(values)[0]) < n:  # a set takes True for 1
+        twice = next(name for name, times in Counter(values).items() if times > 1)
+        raise ValueError(f"the action {twice!r} is there more than once; add its sums up")
+
+
+def _check_values(actions: Names, sums: Mapping[str, Floats]) -> None:
+    """Refuse sums that no rows have."""
+
+    def refuse(bad: Flags, why: str) -> None:
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            shown = ", ".join(f"{name} {_short(array[i])}" for name, array in sums.items())
+            raise ValueError(f"no rows have the sums of the action {plain(actions[i])!r}: {why} ({shown})")
+
+    for name, array in sums.items():
+        refuse(np.asarray(~np.isfinite(array).all(axis=tuple(range(1, array.ndim)))), f"{name} is not finite")
+    for name in ("count", "exposure"):
+        if name in sums:
+            refuse(sums[name] <= 0.0, f"{name} is not positive")
+    refuse(sums["sum_yy"] < 0.0, "sum_yy is negative")
+    count, yy = sums["count"], sums["sum_yy"]
+    largest = np.sqrt(count) * np.sqrt(yy + count * _UNDERFLOW)
+    wide = np.asarray(np.abs(sums["sum_y"]) > largest * (1.0 + _ROUNDING))
+    refuse(wide, "the square of sum_y is more than count times sum_yy")
+    if "sum_xx" in sums:
+        parts = [slice(start, start + _SLICE) for start in range(0, len(actions), _SLICE)]
+        bad = [_is_indefinite(count[one], yy[one], sums["sum_xy"][one], sums["sum_xx"][one]) for one in parts]
+        why = "sum_xx, bordered with sum_xy and sum_yy, is not symmetric and positive semi-definite"
+        refuse(np.concatenate(bad) if bad else np.zeros(0, dtype=np.bool_), why)
+
+
+def _is_indefinite(count: Floats, yy: Floats, xy: Floats, xx: Floats) -> Flags:
+    """(n,) where [[xx, xy], [xy', yy]] is not symmetric and positive semi-definite, but for rounding."""
+    n, d = xy.shape
+    bordered = np.empty((n, d + 1, d + 1))
+    bordered[:, :d, :d], bordered[:, d, :d], bordered[:, :d, d], bordered[:, d, d] = xx, xy, xy, yy
+    diagonal = np.einsum("njj->nj", bordered)  # a view, to be written to
+    square = diagonal.copy()
+    diagonal += _ROUNDING * square + (count * _UNDERFLOW)[:, None]
+    if (square >= 0.0).all() and np.array_equal(xx, xx.transpose(0, 2, 1)):
+        try:
+            np.linalg.cholesky(bordered)
+            return np.zeros(n, dtype=np.bool_)
+        except np.linalg.LinAlgError:  # eigenvalues take longer, and say which it is
+            pass
+    # Every feature at unit size, so that units do not decide what is rounding.
+    size = np.sqrt(np.maximum(square, 0.0) + (count * _UNDERFLOW)[:, None])
+    bordered /= size[:, :, None]
+    bordered /= size[:, None, :]
+    lopsided = np.abs(bordered - bordered.transpose(0, 2, 1)).max(axis=(1, 2)) > _ROUNDING
+    bad = lopsided | (square < 0.0).any(axis=1) | (np.abs(bordered).max(axis=(1, 2)) > 1.0 + 4.0 * _ROUNDING)
+    bordered[bad] = 0.0
+    return np.asarray(bad | (np.linalg.eigvalsh(bordered)[:, 0] < 0.0))
+
+
+def _short(value: Any) -> str:
+    return " ".join(np.array2string(value, threshold=16, precision=4).split())
 
 
 def _summed(
@@ -258,4 +361,4 @@ def _summed(
     if not all(np.isfinite(array).all() for array in sums.values()):
         raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
     weighed = sums["count"] > 0.0
-    return Statistics(names[weighed], **{name: array[weighed] for name, array in sums.items()})
+    return Statistics._trusted(names[weighed], **{name: array[weighed] for name, array in sums.items()})

@@ -15,8 +15,6 @@ from bough.inference.normals import standard_normals
 from bough.inference.search import Search
 from bough.model.model import MeanReward, Model
 
-_NOTHING = np.empty(0, dtype=np.int32)
-
 
 class Conditional(NamedTuple):
     """A node's posterior given its parent's value p: normal, with mean ``gain p + offset``."""
@@ -140,9 +138,7 @@ class Answers:
         if size is None:
             with self._lock:
                 return self._engine.transform(standard_normals(generator, self._shape))
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
-            raise ValueError(f"size is {size!r}; give how many draws, a whole number")
-        draws = standard_normals(generator, (int(size), *self._shape))
+        draws = standard_normals(generator, (_checks.whole_number("size", size, least=0), *self._shape))
         with self._lock:
             for draw in draws:
                 self._engine.transform(draw)
@@ -202,11 +198,9 @@ class Answers:
         if context is not None or not self.model.is_scalar:
             context = checked_context(self.model, context)
         tree = self.model.tree
-        excluded = _NOTHING
-        if exclude is not None and len(exclude):
-            excluded = np.unique(tree.checked_leaves(exclude))
+        excluded = np.unique(tree.checked_leaves(() if exclude is None else exclude))
         most = tree.n_actions - len(excluded)
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= most:
+        if not _checks.is_whole(k) or not 1 <= k <= most:
             raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
         return self._search(_seeds.generator(rng), context, int(k), excluded)
 

@@ -202,7 +202,7 @@ class VectorSiteEvidence(VectorEvidence):
         xx = np.add.reduceat(tau[:, None, None] * x[:, :, None] * x[:, None, :], self._first)
         xy = np.add.reduceat(nu[:, None] * x, self._first)
         count = np.ones(len(xx))
-        sums = Statistics(np.arange(len(xx)), count, count, count, xy, xx)
+        sums = Statistics._trusted(np.arange(len(xx)), count=count, sum_y=count, sum_yy=count, sum_xy=xy, sum_xx=xx)
         rows, values, _ = sums.as_rows(np.zeros(x.shape[1]))
         q, r = np.linalg.qr(rows)
         self._rows[self._place[self._first]] = np.concatenate(

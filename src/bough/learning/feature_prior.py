@@ -47,8 +47,7 @@ def prior_from_features(
     """
     if not isinstance(tree, Tree):
         raise ValueError(f"tree is a {type(tree).__name__}; give a bough.Tree")
-    if spread not in ("items", "means"):
-        raise ValueError(f'spread is {spread!r}; give "items" or "means"')
+    _checks.one_of("spread", spread, ("items", "means"))
     rows = _checks.floats(features, "features")
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"the features have shape {rows.shape}; give (n, d), a row an item")

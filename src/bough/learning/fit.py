@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Flags, Floats, Integers
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
@@ -96,8 +97,7 @@ def fit_prior(
     model.kind.check_words(trials, exposure)
     named = Columns(action, reward, context, weight, trials, exposure, intercept, bad)
     trees, logs, rows = paired(tree, data, named, model)
-    if structure not in _STRUCTURES:
-        raise ValueError(f"structure is {structure!r}; give one of {', '.join(_STRUCTURES)}")
+    _checks.one_of("structure", structure, _STRUCTURES)
     classes = NodeClasses.of(by, trees)
     options = FitOptions.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
     return fit(trees, logs, classes, options, rows)

@@ -113,11 +113,9 @@ def _side_by_side(logs: Sequence[Statistics]) -> Statistics:
     if len(logs) == 1:
         return logs[0]
 
-    def joined(name: str) -> Floats | None:
-        parts = [getattr(one, name) for one in logs]
-        return None if parts[0] is None else np.concatenate(parts)
-
-    count, sum_y, sum_yy = (np.concatenate([getattr(one, n) for one in logs]) for n in ("count", "sum_y", "sum_yy"))
-    numbers = np.arange(len(count))  # the same name may come once a tree
+    names = ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx")
+    parts = {name: [getattr(one, name) for one in logs] for name in names}
+    sums = {name: np.concatenate(arrays) for name, arrays in parts.items() if arrays[0] is not None}
     exposure = np.concatenate([one.exposure_or_count for one in logs])
-    return Statistics(numbers, count, sum_y, sum_yy, joined("sum_xy"), joined("sum_xx"), exposure)
+    numbers = np.arange(len(exposure))  # the same name may come once a tree
+    return Statistics._trusted(numbers, None, **sums, exposure=exposure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +15,7 @@ from bough.data.statistics import Statistics
 from bough.learning.node_classes import NodeClasses
 from bough.model.covariance import resolve_one
 from bough.model.gaussian import GaussianModel
+from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 from bough.tree.tree import Tree
 
@@ -74,6 +74,11 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
     if columns.action is None or columns.reward is None:
         raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
     action, reward, context, weight, trials, exposure, intercept, bad = columns
+    if context is not None and not (_checks.is_list(context) and all(isinstance(name, str) for name in context)):
+        raise ValueError(f"context is {context!r}; give a list of column names")
+    if not isinstance(intercept, (bool, np.bool_)):
+        raise ValueError(f"intercept is {intercept!r}; give True or False")
+    _checks.one_of("bad", bad, ("error", "skip"))
     if not model.kind.sums_suffice and context is not None:
         if weight is not None:
             raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")
@@ -149,10 +154,10 @@ def groups_of(trees: Sequence[Tree], classes: NodeClasses, options: FitOptions) 
 
 def _positive(what: str, value: Any) -> float:
     try:
-        number = float("nan") if isinstance(value, (str, bool)) else float(value)
-    except (TypeError, ValueError):
+        number = float("nan") if isinstance(value, (bool, np.bool_)) else _checks.number(value, what)
+    except ValueError:
         number = float("nan")
-    if not 0.0 < number < math.inf:
+    if not 1.0 / LARGEST < number < LARGEST:
         extra = ', or "learn"' if what == "noise" else ", or None for plain maximum likelihood"
         raise ValueError(f"{what} is {value!r}; give a positive number{extra}")
     return number
@@ -160,10 +165,10 @@ def _positive(what: str, value: Any) -> float:
 
 def _numbers(what: str, value: Any, shape: tuple[int, ...]) -> Any:
     try:
-        given = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = _checks.floats(value, what)
+    except ValueError:
         given = np.full((0,), np.nan)
-    if given.shape != shape or not np.isfinite(given).all():
+    if given.shape != shape or not (np.abs(given) < LARGEST).all():
         wanted = f"{shape[0]} numbers" if shape else "a number"
         raise ValueError(f'{what} is {value!r}; give {wanted}, or "learn"')
     return given if shape else float(given)

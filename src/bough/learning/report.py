@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Floats
 from bough.learning.forest import Forest
 from bough.model.model import Model
@@ -73,6 +75,14 @@ class PriorFit:
         curvature of what was maximised, those of a covariance for its size alone. `names` says what to call a class,
         such as ``{"depth 1": "department"}``, and `features` those of a context.
         """
+        if names is not None and not isinstance(names, Mapping):
+            raise ValueError(
+                f"names is {names!r}; give a mapping from classes, such as 'depth 1', to what to call them"
+            )
+        width = np.size(self.mean)
+        if features is not None and (not _checks.is_list(features) or len(list(features)) != width):
+            raise ValueError(f"features is {reprlib.repr(features)}; give {width} name(s), one for each feature")
+        features = None if features is None else list(features)
         table = [("", "estimate", "95% interval", "share", "told by"), *self._rows(names or {}, features)]
         widths = [max(len(row[i]) for row in table) for i in range(5)]
         lines = []

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Floats, Nodes
 from bough.model.likelihood import LARGEST
 from bough.tree.tree import Tree
@@ -182,26 +183,33 @@ def _checked(values: Any, labels: list[str] | None, dim: int, scalar: bool) -> F
 
 def _stacked(values: Any, label: Any, dim: int, scalar: bool) -> Floats:
     try:
-        plain = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+        plain = _checks.floats(values, "covariances")
+    except ValueError:
         plain = np.empty(0)  # ragged, such as numbers beside matrices: taken one by one
     if plain.shape == (len(values),):
-        return plain.copy() if scalar else plain[:, None, None] * np.eye(dim)
+        return plain if scalar else _multiples(plain, dim)
     if not scalar and plain.shape == (len(values), dim, dim):
-        return plain.copy()
+        return plain
     rows = []
     for i, value in enumerate(values):
         try:
-            one = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
+            one = _checks.floats(value, label(i))
+        except ValueError:
             raise ValueError(f"the {label(i)} is {value!r}; give a number or a matrix") from None
         if one.ndim == 0 and not scalar:
-            one = one * np.eye(dim)
+            one = _multiples(one[None], dim)[0]
         if one.shape != (() if scalar else (dim, dim)):
             wanted = "a number, as the mean is one" if scalar else f"a number or a {dim} x {dim} matrix, as the mean"
             raise ValueError(f"the {label(i)} has shape {one.shape}; give {wanted}, or by_depth, by_height or by_node")
         rows.append(one)
     return np.array(rows)
+
+
+def _multiples(variances: Floats, dim: int) -> Floats:
+    """(n, d, d) the multiples of the identity that numbers stand for."""
+    table = np.zeros((len(variances), dim, dim))
+    table[:, range(dim), range(dim)] = variances[:, None]  # not by a product, which makes NaN of infinity times 0
+    return table
 
 
 def _short(value: Floats) -> str:

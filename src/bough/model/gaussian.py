@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Floats, Names
 from bough.model.likelihood import LARGEST, Likelihood
 from bough.model.model import Model
@@ -119,8 +120,8 @@ class GaussianModel(Model):
 
 def _checked_noise(noise_variance: Any) -> float:
     try:
-        value = float("nan") if isinstance(noise_variance, (str, bytes)) else float(noise_variance)
-    except (TypeError, ValueError, OverflowError):
+        value = _checks.number(noise_variance, "noise_variance")
+    except ValueError:
         value = float("nan")
     if not 1.0 / LARGEST < value < LARGEST:
         raise ValueError(

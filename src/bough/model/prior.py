@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bough import _seeds
+from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
 from bough.model.covariance import ClassCovariances, factors, resolve
 from bough.model.likelihood import LARGEST
@@ -178,10 +178,7 @@ class TreePrior:
 
 
 def _checked_mean(mean: Any) -> float | Floats:
-    try:
-        given = np.asarray(float("x") if isinstance(mean, str) else mean, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"mean is {mean!r}; give a number, or a vector for a contextual model") from None
+    given = _checks.floats(mean, "mean")
     if given.ndim > 1 or given.size == 0:
         raise ValueError(f"mean has shape {given.shape}; give a number, or a vector for a contextual model")
     if not (np.abs(given) < LARGEST).all():

@@ -109,8 +109,9 @@ class ScoringPolicy(ABC):
         """The candidates (None: all actions), and the actions that are left out of all."""
         tree = self._model.tree
         excluded = NOTHING
-        if exclude is not None and (not hasattr(exclude, "__len__") or len(exclude)):
-            excluded = np.unique(tree.action_nodes(listed(exclude, "exclude")))
+        left_out = [] if exclude is None else listed(exclude, "exclude")
+        if left_out:
+            excluded = np.unique(tree.action_nodes(left_out))
         if among is None:
             if len(excluded) and len(excluded) == tree.n_actions:
                 raise ValueError(f"exclude leaves out all {tree.n_actions} actions; leave at least one")
@@ -145,9 +146,9 @@ class ScoringPolicy(ABC):
         """
         rows: Iterable[Any]
         if self._model.is_scalar:
-            if isinstance(contexts, bool) or not isinstance(contexts, (int, np.integer)) or contexts < 0:
+            if not _checks.is_whole(contexts):
                 raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
-            rows = itertools.repeat(None, int(contexts))
+            rows = itertools.repeat(None, _checks.whole_number("contexts", contexts, least=0))
         else:
             rows = checked_contexts(self._model, contexts)
         tree = self._model.tree
@@ -197,8 +198,10 @@ def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
 
 
 def listed(names: Any, what: str) -> list[Any]:
-    if isinstance(names, str) or not hasattr(names, "__len__") or getattr(names, "ndim", 1) == 0:
+    """The names as a list; a `ValueError` where they are one name, or masked."""
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__len__") or getattr(names, "ndim", 1) != 1:
         raise ValueError(f"{what} is {names!r}; give a list of action names")
+    _checks.refuse_masked(names, what)
     return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
 
 

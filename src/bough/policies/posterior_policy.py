@@ -6,6 +6,8 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from bough import _checks, _seeds
 from bough._arrays import Floats
 from bough.data.rows import checked_sums, one_row
@@ -169,7 +171,7 @@ class PosteriorPolicy(ScoringPolicy):
 
 def _made_refit(posterior: Posterior, refit: bool) -> Refit | None:
     """What a policy needs to learn its prior as it goes; None where it is not to."""
-    if refit not in (True, False):
+    if not isinstance(refit, (bool, np.bool_)):
         raise ValueError(f"refit is {refit!r}; give True or False")
     if not refit:
         return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bough._arrays import Floats, Nodes
 from bough.model.model import Model
 from bough.policies.base import largest
@@ -88,6 +90,6 @@ class TS(HierTS):
 
 
 def _checked_search(search: bool | None) -> bool | None:
-    if search not in (True, False, None):
+    if search is not None and not isinstance(search, (bool, np.bool_)):
         raise ValueError(f"search is {search!r}; give True, False, or None for where it pays")
     return search

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bough import _checks
 from bough.model.bernoulli import BernoulliModel
 from bough.model.covariance import by_height
 from bough.model.gaussian import GaussianModel
@@ -53,7 +54,8 @@ def clicks(
     """
     from scipy.optimize import brentq  # takes longer to load than the rest
 
-    if isinstance(rate, str) or not 0.0 < rate < 1.0:
+    rate = _checks.number(rate, "rate")
+    if not 0.0 < rate < 1.0:
         raise ValueError(f"rate is {rate!r}; give a probability between 0 and 1")
     tree = Tree.balanced(branching, height)
     if variances is None:

@@ -22,6 +22,7 @@ from bough.policies.base import Policy
 from bough.simulation.runs import Runner, RunResult, is_compiled, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
+_MOST_JOBS = 1_000_000  # what joblib takes
 _CHUNKS = 32  # tasks that the runs are dealt out in: enough to balance jobs, few enough to start quickly
 
 
@@ -72,7 +73,7 @@ class Simulation:
         return np.asarray(self._of(policy).std(axis=0, ddof=1) / np.sqrt(self.runs))
 
     def _of(self, policy: str) -> Floats:
-        if policy not in self.regret:
+        if not isinstance(policy, str) or policy not in self.regret:
             raise KeyError(f"no policy {policy!r} was simulated; there are {list(self.regret)}")
         return self.regret[policy]
 
@@ -141,6 +142,10 @@ def simulate(
     """
     rounds = _checks.whole_number("rounds", rounds, least=1)
     runs = _checks.whole_number("runs", runs, least=2)
+    if jobs is not None and (not _checks.is_whole(jobs) or not -_MOST_JOBS <= jobs <= _MOST_JOBS or jobs == 0):
+        raise ValueError(f"jobs is {jobs!r}; give how many, -1 for one a core, or None")
+    if progress is not None and not callable(progress):
+        raise ValueError(f"progress is {progress!r}; give a function of the number of runs that were just finished")
     plan = _checked_policies(policies)
     problem = _checked_problem(model, contexts)
     run_seeds = _seeds.sequence(seed).spawn(runs)
@@ -182,7 +187,7 @@ def _in_parallel(
 def _run_chunk(
     run_seeds: Iterable[np.random.SeedSequence], problem: Problem, plan: Mapping[str, Any], rounds: int
 ) -> dict[str, list[RunResult]]:
-    """What each policy came to in the runs with these seeds."""
+    """What each policy came to in the runs with these _seeds."""
     played: dict[str, list[RunResult]] = {name: [] for name in plan}
     runners: dict[str, Runner] = {}
     model = None
@@ -229,5 +234,5 @@ def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
         raise ValueError(f"the model takes contexts of length {model.dim}; give contexts=, an array or a function")
     if callable(contexts):
         return FromPrior(model, contexts)
-    given = np.asarray(contexts, dtype=np.float64)
+    given = _checks.floats(contexts, "context")
     return FromPrior(model, context_rows(given, (len(given) if given.ndim else 0, model.dim)))

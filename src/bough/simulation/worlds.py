@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Flags, Floats, Integers
 from bough.model.model import Model
 
@@ -31,8 +33,8 @@ class Residuals:
     def __post_init__(self) -> None:
         _set(self, "values", _finite("residuals", self.values, 1))
         _set(self, "pick", _finite("pick", self.pick, 1))
-        start = np.asarray(self.start)
-        sound = start.ndim == 1 and start.dtype.kind in "iu" and len(start) > 1 and start[0] == 0
+        start = _checks.integers(self.start, "start")
+        sound = len(start) > 1 and start[0] == 0
         if not sound or start[-1] != len(self.values) or (np.diff(start) < 1).any():
             raise ValueError(
                 f"start does not cut {len(self.values)} residuals into one or more for each action; give the places, "
@@ -88,9 +90,12 @@ class World:
             contexts = context_rows(self.contexts, (self.rounds, d))
             contexts.setflags(write=False)  # what one policy does to them, the next would see
             _set(self, "contexts", contexts)
+        if self.residuals is not None and not isinstance(self.residuals, Residuals):
+            raise ValueError(f"residuals is a {type(self.residuals).__name__}; give bough.Residuals")
         if self.residuals is not None and (len(self.residuals.start), len(self.residuals.pick)) != (n + 1, self.rounds):
             raise ValueError(f"the residuals are not those of {n} actions in {self.rounds} rounds")
         if self.eligible is not None:
+            _checks.refuse_masked(self.eligible, "eligible")
             eligible = np.asarray(self.eligible)
             if eligible.shape != (n,) or eligible.dtype != np.bool_ or not eligible.any():
                 raise ValueError(f"eligible has to be {n} truth values, one or more of them True")
@@ -116,12 +121,15 @@ class World:
 
     def mean_rewards(self, t: int) -> Floats:
         """(K,) the mean reward of each action in round t."""
+        t = _place("round", t, self.rounds)
         if self.contexts is None:
             return self.truth
         return np.asarray(self.model.mean_reward(self.truth @ self.contexts[t]))
 
     def best(self, rewards: Floats) -> float:
         """The highest of mean rewards that counts."""
+        if not isinstance(rewards, np.ndarray) or rewards.shape != self.truth.shape[:1]:
+            raise ValueError(f"the rewards are {reprlib.repr(rewards)}; give an array with one for each action")
         return float(rewards.max() if self.eligible is None else rewards[self.eligible].max())
 
     def average_best(self) -> float:
@@ -134,6 +142,8 @@ class World:
 
     def reward(self, t: int, action: int, mean: float) -> float:
         """The reward of an action, given by its place and its mean reward, in round t."""
+        t, mean = _place("round", t, self.rounds), _checks.number(mean, "mean reward")
+        action = _place("action", action, len(self.truth))
         if self.residuals is None:
             return float(self.model.likelihood.reward(mean, float(self.noise[t])))
         start, end = self.residuals.start[action : action + 2].tolist()
@@ -170,25 +180,26 @@ class FromPrior:
         return World(self.model, truth, noise, contexts)
 
 
+def _place(what: str, given: Any, n: int) -> int:
+    if not _checks.is_whole(given) or not 0 <= given < n:
+        raise ValueError(f"the {what} is {reprlib.repr(given)}; give a place from 0 to {n - 1}")
+    return int(given)
+
+
 def _set(owner: Any, name: str, value: Any) -> None:
     object.__setattr__(owner, name, value)
 
 
 def _finite(what: str, values: Any, ndim: int) -> Floats:
     """Values as an array that a kernel can read."""
-    try:
-        given = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.empty(0)
+    given = _checks.floats(values, what)
     if given.ndim != ndim or not np.isfinite(given).all() or not given.size:
-        raise ValueError(
-            f"the {what} has shape {np.shape(values)} or is not finite; give numbers in {ndim} dimension(s)"
-        )
-    return given
+        raise ValueError(f"the {what} has shape {given.shape} or is not finite; give numbers in {ndim} dimension(s)")
+    return np.ascontiguousarray(given)
 
 
 def context_rows(contexts: Any, shape: tuple[int, int]) -> Floats:
-    given = np.ascontiguousarray(contexts, dtype=np.float64)
+    given = np.ascontiguousarray(_checks.floats(contexts, "context"))
     if given.shape != shape or not len(given):
         raise ValueError(f"the contexts have shape {given.shape}; give rows of length {shape[1]}")
     if not np.isfinite(given).all():

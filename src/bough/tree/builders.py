@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
+from bough import _checks
 from bough._arrays import Integers
 from bough.tree.names import is_missing, plain
 
@@ -39,7 +40,7 @@ def paths_outline(paths: Iterable[str], sep: str) -> Outline:
     _check_separator(sep)
     if isinstance(paths, str):
         raise ValueError(f"paths is the single string {paths!r}; give a list of paths")
-    if not isinstance(paths, Iterable):
+    if not _checks.is_list(paths):
         raise ValueError(f"paths is {paths!r}; give a list of paths")
     parents, names = [-1], [""]
     inner: dict[str, int] = {"": 0}
@@ -86,7 +87,7 @@ def nested_outline(nested: Any, sep: str) -> Outline:
     while pending:
         parent, path, below = pending.pop()
         where = f"category {path!r}" if path else "the top level"
-        if isinstance(below, (str, bytes)) or not isinstance(below, (Mapping, Iterable)):
+        if not _checks.is_list(below):
             raise ValueError(
                 f"{where} holds {below!r}; below a category goes a mapping, a list of actions, or None for an action"
             )
@@ -121,12 +122,12 @@ def frame_outline(frame: Any, columns: Sequence[str], sep: str) -> Outline:
             f"frame is a {type(frame).__name__}; give a pandas, polars or pyarrow frame (collect a lazy one)"
         ) from None
     _check_separator(sep)
-    if not isinstance(columns, (str, Iterable)):
+    if not isinstance(columns, str) and not _checks.is_list(columns):
         raise ValueError(f"columns is {columns!r}; give a list of column names")
     columns = [columns] if isinstance(columns, str) else list(columns)
     if not columns:
         raise ValueError("columns is empty; name the columns from the root's children to the actions")
-    missing = [c for c in columns if c not in table.columns]
+    missing = [column for column in columns if not _checks.is_among(column, table.columns)]
     if missing:
         raise ValueError(f"the frame has no column {missing[0]!r}; it has {table.columns}")
     if not len(table):
@@ -225,15 +226,17 @@ def _directed_away(graph: Any, root: Hashable, position: dict[Hashable, int]) ->
 
 def named(names: Any) -> list[Hashable]:
     """The names as a list, whatever sequence they come in."""
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+    if not _checks.is_list(names):
         raise ValueError(f"names is {names!r}; give a list of names")
+    _checks.refuse_masked(names, "name")
     return list(names)
 
 
 def linkage_outline(linkage: Any, names: Sequence[Hashable] | None) -> Outline:
-    merges = np.asarray(linkage, dtype=np.float64)
-    if merges.ndim != 2 or merges.shape[1] != 4 or not len(merges):
-        raise ValueError(f"the linkage has shape {merges.shape}; scipy.cluster.hierarchy.linkage gives (n - 1, 4)")
+    merges = _checks.floats(linkage, "linkage")
+    if merges.ndim != 2 or merges.shape[1] != 4 or not len(merges) or not np.isfinite(merges).all():
+        wanted = "finite numbers in (n - 1, 4)"
+        raise ValueError(f"the linkage has shape {merges.shape}; scipy.cluster.hierarchy.linkage gives {wanted}")
     n = len(merges) + 1
     joined = merges[:, :2].astype(np.int64)
     new = np.arange(n, 2 * n - 1)

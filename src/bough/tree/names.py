@@ -20,6 +20,7 @@ import numpy as np
 from bough._arrays import Integers, Names, Nodes
 
 _LARGEST_SELF_HASH = 2**61 - 2  # Python hashes an integer up to here (but -1) to itself
+_BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
 
 
@@ -124,7 +125,8 @@ class StoredNames:
         position = bisect_left(memoryview(cast(Any, hashes)), wanted)
         while position < len(hashes) and hashes[position] == wanted:
             node = int(nodes[position])
-            if self.name(node) == name:
+            found = self.name(node)
+            if found == name and (wanted not in _BOOL_HASHES or is_bool(found) == is_bool(name)):
                 return node
             position += 1
         return -1
@@ -141,13 +143,18 @@ class StoredNames:
         found = nodes[position]
         rank = np.minimum(np.searchsorted(self._leaves, found), len(self._leaves) - 1)
         likely = cast(list[object], self.actions[rank].tolist())
-        if likely == given and np.array_equal(self._leaves[rank], found):
-            return found
-        # What is unknown, an inner node's, or shares its hash with another is looked up by itself.
         sure = self._leaves[rank] == found
-        for i, (name, one) in enumerate(zip(given, likely, strict=True)):
-            if not (sure[i] and name == one):
-                found[i] = self.find(name)
+        for i in ((wanted == 0) | (wanted == 1)).nonzero()[0].tolist():  # as _BOOL_HASHES
+            sure[i] &= is_bool(given[i]) == is_bool(likely[i])
+        try:
+            if likely == given and sure.all():
+                return found
+            # What is unknown, an inner node's, or shares its hash with another is looked up by itself.
+            for i, (name, one) in enumerate(zip(given, likely, strict=True)):
+                if not (sure[i] and name == one):
+                    found[i] = self.find(name)
+        except TypeError:  # pandas.NA will not say what it equals
+            return np.fromiter(map(self.find, given), np.int32, len(given))
         return found
 
     def suggestion(self, name: object) -> str:
@@ -200,7 +207,7 @@ class ActionNames(Sequence[Hashable]):
 
     def __contains__(self, name: object) -> bool:
         node = self._tree.node_names.find(name)
-        return node >= 0 and bool(self._tree.is_action(node))
+        return node >= 0 and bool(self._tree.child_start[node] == self._tree.child_start[node + 1])
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, (ActionNames, list, tuple, np.ndarray)):
@@ -253,6 +260,12 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
+def is_bool(value: object) -> bool:
+    """Whether a value is True or False, which equal 1 and 0 but do not name the same."""
+    kind = type(value)
+    return kind is bool or kind is np.bool_
+
+
 def plain(value: Any) -> Hashable:
     """The Python value behind a numpy scalar."""
     return cast(Hashable, value.item() if isinstance(value, np.generic) else value)
@@ -260,7 +273,7 @@ def plain(value: Any) -> Hashable:
 
 def as_column(names: Iterable[object]) -> Names:
     """The names as one array: int64 or variable-width strings where they are all of that kind."""
-    if isinstance(names, np.ndarray) and names.dtype.kind in "iu":
+    if isinstance(names, np.ndarray) and (names.dtype.kind == "i" or (names.dtype.kind == "u" and not _is_huge(names))):
         return names.astype(np.int64)
     values: list[Any] = names.tolist() if isinstance(names, np.ndarray) else [plain(n) for n in names]
     kinds = set(map(type, values))
@@ -278,6 +291,10 @@ def as_column(names: Iterable[object]) -> Names:
                 f"{value!r} cannot be a node's name: it is not hashable; use a string, an integer or a tuple"
             ) from None
     return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _is_huge(column: Names) -> bool:
+    return len(column) > 0 and int(column.max()) >= 2**63
 
 
 def _hashes(column: Names) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Names, Nodes
-from bough.tree import builders
+from bough.tree import builders, printing
 from bough.tree.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
 
 
@@ -69,13 +70,11 @@ class Tree:
         >>> bough.Tree.from_parents([2, 2, -1], names=["kettle", "toaster", "kitchen"]).path("kettle")
         ['kitchen', 'kettle']
         """
-        given = np.asarray(parents)
-        if given.ndim != 1 or (len(given) and given.dtype.kind not in "iu"):
-            raise ValueError(f"parents has shape {given.shape} and type {given.dtype}; give a list of integers")
+        given = _checks.integers(parents, "parents")
         listed = None if names is None else builders.named(names)
         if listed is not None and len(listed) != len(given):
             raise ValueError(f"{len(listed)} names for {len(given)} nodes; give one a node")
-        return cls._from_outline(builders.Outline(given.astype(np.int64), listed))
+        return cls._from_outline(builders.Outline(given, listed))
 
     @classmethod
     def from_nested(cls, nested: Any, sep: str = "/") -> Tree:
@@ -139,7 +138,8 @@ class Tree:
         """
         branching = _checks.whole_number("branching", branching, least=1)
         height = _checks.whole_number("height", height, least=0)
-        n = height + 1 if branching == 1 else (branching ** (height + 1) - 1) // (branching - 1)
+        levels = height + 1 if branching == 1 else min(height + 1, 64)  # so many are too many already
+        n = levels if branching == 1 else (branching**levels - 1) // (branching - 1)
         builders.check_size(n)
         number = np.arange(n + 1, dtype=np.int64)
         child_start = np.minimum(number * branching + 1, n).astype(np.int32)
@@ -263,6 +263,8 @@ class Tree:
         >>> tree.at_leaves(numpy.arange(5.0))
         array([2., 3., 4.])
         """
+        if not isinstance(values, np.ndarray) or values.shape[:1] != self.parent.shape:
+            raise ValueError(f"the values are {reprlib.repr(values)}; give an array with one entry for each node")
         first, last = self.leaves[0], self.leaves[-1]
         return values[first : last + 1] if last - first + 1 == self.n_actions else values[self.leaves]
 
@@ -297,6 +299,7 @@ class Tree:
 
     def path_nodes(self, node: int) -> list[int]:
         """The numbers of the nodes from the root down to that node, given by its number."""
+        node = self._checked(node)
         nodes = []
         while node >= 0:
             nodes.append(node)
@@ -310,6 +313,7 @@ class Tree:
 
     def is_action(self, node: int) -> bool:
         """Whether a node, given its number, is a leaf."""
+        node = self._checked(node)
         return bool(self.child_start[node] == self.child_start[node + 1])
 
     def action_node(self, name: object) -> int:
@@ -322,15 +326,16 @@ class Tree:
         node = self.node_names.find(name)
         if node < 0:
             raise UnknownNameError(f"unknown action {name!r}; {self.node_names.suggestion(name)}")
-        if not self.is_action(node):
+        if self.child_start[node] != self.child_start[node + 1]:
             below = self.node_names.name(int(self.child_start[node]))
             raise UnknownNameError(f"{name!r} is not an action but an inner node; below it is {below!r}")
         return node
 
     def action_nodes(self, names: Sequence[object] | Names) -> Nodes:
         """The node numbers of many actions, given their names."""
-        if isinstance(names, str) or not hasattr(names, "__len__"):
+        if isinstance(names, (str, bytes)) or not hasattr(names, "__len__"):
             raise ValueError(f"{names!r} is one name; give a list of action names")
+        _checks.refuse_masked(names, "action")
         if not isinstance(names, (np.ndarray, list)):
             names = list(names)
         if isinstance(names, np.ndarray) and names.ndim != 1:
@@ -349,9 +354,7 @@ class Tree:
         >>> bough.Tree.from_paths(["tea/green", "tea/black"]).checked_leaves([2, 3])
         array([2, 3], dtype=int32)
         """
-        given = np.asarray(nodes)
-        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise ValueError(f"{nodes!r:.80} are not node numbers; give a list of them, as in tree.leaves")
+        given = _checks.integers(nodes, "node numbers")
         wrong = (given < 0) | (given >= self.n_nodes)
         if not wrong.any() and given.size:
             wrong = self.child_start[given] != self.child_start[given + 1]
@@ -377,9 +380,10 @@ class Tree:
         return found, np.where(above < 0, -1, np.searchsorted(found, above)).astype(np.int32)
 
     def _checked(self, node: int) -> int:
-        if isinstance(node, bool) or not isinstance(node, (int, np.integer)) or not 0 <= node < self.n_nodes:
+        if not _checks.is_whole(node) or not 0 <= node < self.n_nodes:
             raise ValueError(
-                f"{node!r} is not a node number; they go from 0 to {self.n_nodes - 1} (tree.index gives a name's)"
+                f"{reprlib.repr(node)} is not a node number; they go from 0 to {self.n_nodes - 1} "
+                "(tree.index gives a name's)"
             )
         return int(node)
 
@@ -398,36 +402,9 @@ class Tree:
         ├── 2 (10,100 nodes below)
         └── ... 98 more
         """
-        print("\n".join(self._lines(max_depth, max_children)))
-
-    def _lines(self, max_depth: int, max_children: int) -> Iterator[str]:
-        # What is still to print, last first: a node or a text, its own indent, and that of what is below it.
-        pending: list[tuple[int | str, str, str]] = [(0, "", "")]
-        while pending:
-            node, indent, below = pending.pop()
-            if isinstance(node, str):
-                yield indent + node
-                continue
-            name = self.name(node)
-            label = repr(name) if name == "" else str(name)
-            children = self.children(node).tolist()
-            if children and self.depth[node] >= max_depth:
-                yield f"{indent}{label} ({self._n_below(node):,} nodes below)"
-                continue
-            yield indent + label
-            lines: list[int | str] = list(children[:max_children])
-            if len(children) > max_children:
-                lines.append(f"... {len(children) - max_children:,} more")
-            for i, line in reversed(list(enumerate(lines))):
-                last = i == len(lines) - 1
-                pending.append((line, below + ("└── " if last else "├── "), below + ("    " if last else "│   ")))
-
-    def _n_below(self, node: int) -> int:
-        start, end, total = node, node + 1, 0
-        while start < end:
-            start, end = int(self.child_start[start]), int(self.child_start[end])
-            total += end - start
-        return total
+        max_depth = _checks.whole_number("max_depth", max_depth, least=0)
+        max_children = _checks.whole_number("max_children", max_children, least=0)
+        print("\n".join(printing.lines(self, max_depth, max_children)))
 
 
 def _read_only(array: Nodes) -> Nodes:
