@@ -45,7 +45,7 @@ def reproduce(*arguments: str) -> float:
     """The seconds that the command takes with these arguments, into a fresh folder."""
     with tempfile.TemporaryDirectory() as out:
         start = time.perf_counter()
-        command = "import sys; from bough.cli.parser import main; sys.exit(main(['reproduce', *sys.argv[1:]]))"
+        command = "import sys; from bough.cli import main; sys.exit(main(['reproduce', *sys.argv[1:]]))"
         subprocess.run([sys.executable, "-c", command, *arguments, "--out", out], check=True, capture_output=True)
         return time.perf_counter() - start
 

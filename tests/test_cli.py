@@ -17,7 +17,7 @@ TINY = ["--runs", "3", "--rounds", "4"]
 
 def run(*arguments, cwd=None):
     return subprocess.run(
-        [sys.executable, "-c", "import sys; from bough.cli.parser import main; sys.exit(main())", *map(str, arguments)],
+        [sys.executable, "-c", "import sys; from bough.cli import main; sys.exit(main())", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,

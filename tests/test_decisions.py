@@ -286,9 +286,9 @@ BAD = {
     "best of too many": (lambda a: a.posterior.best_actions(0, k=12), "k is 12"),
     "best without a node": (
         lambda a: a.posterior.best_actions(0, exclude=[99999]),
-        "99999 is not the number",
+        "99999 is not a node number",
     ),
-    "best without a category": (lambda a: a.posterior.best_actions(0, exclude=[0]), "0 is not the number"),
+    "best without a category": (lambda a: a.posterior.best_actions(0, exclude=[0]), "0 is the number of an inner node"),
     "best in a context": (lambda a: a.posterior.best_actions(0, context=[1.0]), "model without contexts"),
     "samples": (lambda a: a.propensity(["f"], samples=0), "samples is 0"),
     "one action": (lambda a: a.propensity("f"), "actions is 'f'"),

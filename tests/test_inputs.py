@@ -408,7 +408,7 @@ CALLS = {
     "search": (lambda v: bough.HierTS(PLAIN, search=v), {"None", "True"}),
     "refit": (lambda v: bough.Greedy(PLAIN, refit=v), {"True"}),
     "resume": (bough.HierTS.resume, ()),
-    "resume's statistics": (lambda v: bough.HierTS.resume(POSTERIOR, refit=True, statistics=v), ()),
+    "resume's statistics": (lambda v: bough.HierTS.resume(POSTERIOR, refit=True, statistics=v), {"None"}),
     "decide": (AGENT_IN_CONTEXT.decide, ()),
     "k": (lambda v: AGENT.decide(k=v), {"None"}),
     "among": (lambda v: AGENT.decide(among=v), {"None"}),

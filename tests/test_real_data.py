@@ -366,7 +366,7 @@ LINES = dict(values=np.zeros(8), start=np.array([0, 2, 4, 6, 8]), pick=np.zeros(
         (dict(truth=np.zeros(3)), r"the truth has shape \(3,\); give \(4,\)"),
         (dict(truth=np.zeros((4, 1))), "the truth has shape"),
         (dict(truth=[0.0, 0.0, np.nan, 0.0]), "or is not finite"),
-        (dict(truth="much"), "the truth has shape"),
+        (dict(truth="much"), "the truth is 'much'; give numbers"),
         (dict(noise=np.full(5, np.inf)), "the noise has shape"),
         (dict(noise=np.zeros(4)), "give a bough.World of 5 rounds"),
         (dict(contexts=np.zeros((5, 2))), "only with such a one"),

@@ -434,7 +434,7 @@ CONTEXTUAL = bough.BernoulliModel(TREE, [0.0, 0.0])
         (CLICKS, "green", 0.5, {}, "the reward is 0.5; give 0 or 1, or with trials=m"),
         (CLICKS, "green", 2, {}, "the reward is 2; give 0 or 1"),
         (CLICKS, "green", -1, {}, "the reward is -1; give 0 or 1"),
-        (CLICKS, "green", float("nan"), {}, "rewards are finite"),
+        (CLICKS, "green", float("nan"), {}, "the reward is nan; give a finite number"),
         (CLICKS, "green", 5, {"trials": 4}, "the reward is 5; give a whole number of successes from 0 to its trials"),
         (CLICKS, "green", 1.5, {"trials": 4}, "the reward is 1.5"),
         (CLICKS, "green", 0, {"trials": 0}, "the number of trials is 0; give a whole number of 1 or more"),

@@ -53,8 +53,11 @@ class VectorEngine(TableEngine):
         # Columns of L, E and F are stored as rows, so that drawing walks memory in order.
         self._factor = np.ascontiguousarray(model.class_factors.transpose(0, 2, 1))
         self._factor.setflags(write=False)
-        widest = np.einsum("njj->n", self._covariance).max() * (model.tree.height + 1)
-        self._widest = math.sqrt(float(widest))  # no parameter has a larger standard deviation before observations
+        widest = np.einsum("njj->nj", self._covariance).max(axis=0) * (model.tree.height + 1)
+        self._reach = np.sqrt(widest)  # no parameter has a larger standard deviation before observations
+        # Only a covariance that has no Cholesky factor gets another root.
+        diagonal = np.einsum("njj->nj", model.class_factors)
+        self._is_singular = bool((diagonal <= 0.0).any() or np.triu(model.class_factors, 1).any())
         self._triangle = np.empty((0, d, d))  # C, by slot
         self._pull = np.empty((0, d, d))  # E', by slot: how the parent's value pulls
         self._target = np.empty((0, d))  # f, by slot
@@ -118,10 +121,11 @@ class VectorEngine(TableEngine):
     def _observe_rows(self, slots: Nodes, rows: Floats) -> None:
         kept = self.slots
         kernels.observe_rows(
-            slots, rows, kept.row, self._mean, self._noise_deviation, kept.parent, kept.class_, self._factor,
-            self._table, self._triangle, self._pull, self._target, self._stale, self._account,
+            slots, rows, kept.row, self._mean, self._noise_deviation, self._is_singular, kept.parent, kept.class_,
+            self._factor,
+            self._table, self._triangle, self._pull, self._target, self._stale, self._reach, self._account,
         )  # fmt: skip
-        if self._account[1] * self._widest > _MOST_LOST:
+        if self._account[1] > _MOST_LOST:
             self._remake()
 
     def _fewer_rows(self, slots: Nodes, rows: Floats) -> tuple[Nodes, Floats]:

@@ -99,7 +99,7 @@ class StoredNames:
 
     def __getstate__(self) -> dict[str, Any]:
         # Python salts the hashes of strings anew in every process.
-        return {name: value for name, value in self.__dict__.items() if name != "_index"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_index", "_views")}
 
     def name(self, node: int) -> Hashable:
         place = np.int32(node)  # another type would have the whole array converted first
@@ -116,16 +116,23 @@ class StoredNames:
         order = np.argsort(hashes, kind="stable")
         return hashes[order], nodes[order]
 
+    @cached_property
+    def _views(self) -> tuple[Any, Any, Any]:
+        """Of the index, the hashes and the nodes, and the actions' nodes, as what Python reads quickest one by one."""
+        return tuple(memoryview(cast(Any, array)) for array in (*self._index, self._leaves))  # type: ignore[return-value]
+
     def find(self, name: object) -> int:
         try:
             wanted = hash(name)
         except TypeError:
             return -1
-        hashes, nodes = self._index
-        position = bisect_left(memoryview(cast(Any, hashes)), wanted)
+        hashes, nodes, leaves = self._views
+        position = bisect_left(hashes, wanted)
         while position < len(hashes) and hashes[position] == wanted:
-            node = int(nodes[position])
-            found = self.name(node)
+            node: int = nodes[position]
+            rank = bisect_left(leaves, node)
+            action = rank < len(leaves) and leaves[rank] == node
+            found = plain(self.actions[rank]) if action else self.name(node)
             if found == name and (wanted not in _BOOL_HASHES or is_bool(found) == is_bool(name)):
                 return node
             position += 1

@@ -355,13 +355,11 @@ class Tree:
         array([2, 3], dtype=int32)
         """
         given = _checks.integers(nodes, "node numbers")
-        wrong = (given < 0) | (given >= self.n_nodes)
-        if not wrong.any() and given.size:
-            wrong = self.child_start[given] != self.child_start[given + 1]
-        if wrong.any():
-            raise ValueError(
-                f"{given[wrong][0]} is not the number of an action; give those of actions, as in tree.leaves"
-            )
+        for extreme in (given.min(), given.max()) if given.size else ():
+            self._checked(int(extreme))
+        inner = self.child_start[given] != self.child_start[given + 1]
+        if inner.any():
+            raise ValueError(f"{given[inner][0]} is the number of an inner node; give those of actions, as in leaves")
         return given.astype(np.int32)
 
     def with_ancestors(self, nodes: Nodes) -> tuple[Nodes, Nodes]:

@@ -48,7 +48,7 @@ def play(
     d = len(mean)
     above, inner, drawn = np.empty(d), np.empty(d), np.empty(d)
     own, cosine, sine, w = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    x, combination, account = np.empty(d + 1), np.empty(d + 1), np.empty(2)
+    x, combination, reach, account = np.empty(d + 1), np.empty(d + 1), np.zeros(d), np.zeros(2)
     for t in range(len(gap)):
         for i in range(len(value)):
             for k in range(d):
@@ -82,8 +82,8 @@ def play(
         x[d] = taken + off
         slot = leaves[action]
         observe_row(
-            x, slot, slot, mean, deviation, tree_parent, class_of_node, factor, evidence, triangle, pull, target, stale,
-            w, own, cosine, sine, combination, account,
+            x, slot, slot, mean, deviation, False, tree_parent, class_of_node, factor, evidence, triangle, pull, target,
+            stale, w, own, cosine, sine, combination, reach, account,
         )  # fmt: skip
         while slot >= 0:
             refresh_root(slot, class_of_node[slot], factor, triangle, root)

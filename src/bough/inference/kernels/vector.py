@@ -19,7 +19,7 @@ from bough.inference.kernels.rotations import enter, fold
 # their squares, and from here on the packed triangle [R | z] that says the same as all of them.
 COUNT, TOTAL, RESIDUAL, TRIANGLE = range(4)
 
-_CANCELLED = 1e-6  # of a row's square: where less of it is left, a difference has lost more than three digits
+_NARROWED = 1e3  # a diagonal of C beyond which rotating a row costs it more than six digits
 _ROUNDING = 2e-16
 
 
@@ -105,40 +105,52 @@ def climb(
     own: Floats,  # (d,) scratch, as the next two
     cosine: Floats,
     sine: Floats,
+    reach: Floats,  # (d,) how far each feature's parameters may be from their mean a priori
     account: Floats,  # (2,)
 ) -> None:
     """Takes the row w' theta = r from a slot to the root, updating triangle to stale.
 
-    Adds to account the squared surprise above the root, and how much rounding may have cost a message on the way.
+    Adds to account the squared surprise above the root, and how much rounding may have cost the messages on the way, in
+    standard deviations of what they speak of.
     """
     while slot >= 0:
-        size = _into(w, slot_class[slot], factor, own)
+        _into(w, slot_class[slot], factor, own)
+        size = _size(w, reach)
         r = enter(own, w, r, slot, triangle, pull, target, cosine, sine)
-        if _square(w) < _CANCELLED * size:
-            account[1] += _ROUNDING * math.sqrt(size) * abs(r)
+        if _is_narrow(triangle, slot):
+            account[1] += _ROUNDING * size * abs(r)
         stale[slot] = True
         slot = parent[slot]
     account[0] += r * r
 
 
 @kernel
-def _square(w: Floats) -> float:
+def _size(w: Floats, reach: Floats) -> float:
+    """About the largest that w' theta can be a priori."""
     total = 0.0
     for j in range(len(w)):
-        total += w[j] * w[j]
-    return total
+        total += (w[j] * reach[j]) ** 2
+    return math.sqrt(total)
 
 
 @kernel
-def _into(w: Floats, class_: int, factor: Floats, own: Floats) -> float:
-    """Overwrites own with L'w; returns the square of w."""
+def _is_narrow(triangle: Floats, slot: int) -> bool:
+    """Whether some direction of a node is known a million times better, in variance, than before observations."""
+    largest = 1.0
+    for k in range(triangle.shape[1]):
+        largest = max(largest, triangle[slot, k, k])
+    return largest > _NARROWED
+
+
+@kernel
+def _into(w: Floats, class_: int, factor: Floats, own: Floats) -> None:
+    """Overwrites own with L'w."""
     d = len(w)
     for k in range(d):
         total = 0.0
         for j in range(d):
             total += factor[class_, k, j] * w[j]
         own[k] = total
-    return _square(w)
 
 
 @kernel
@@ -148,6 +160,7 @@ def observe_row(
     row: int,
     mean: Floats,  # (d,)
     deviation: float,  # of the noise
+    singular: bool,  # whether some covariance is, so that even sums may cancel
     parent: Nodes,  # (T,)
     slot_class: Nodes,  # (T,)
     factor: Floats,  # (n_classes, d, d) L'
@@ -161,6 +174,7 @@ def observe_row(
     cosine: Floats,
     sine: Floats,
     combination: Floats,  # (d + 1,)
+    reach: Floats,  # (d,) as in `climb`
     account: Floats,  # (2,)
 ) -> None:
     """Takes one reward into its action's evidence and to the root, updating evidence to stale, and account."""
@@ -172,12 +186,17 @@ def observe_row(
     r /= deviation
     left = fold(x, evidence, row, TRIANGLE, combination)
     evidence[row, RESIDUAL] += left * left
-    size = _into(w, slot_class[slot], factor, own)
+    _into(w, slot_class[slot], factor, own)
+    size = _size(w, reach)
     r = enter(own, w, r, slot, triangle, pull, target, cosine, sine)
     stale[slot] = True
-    if _square(w) < _CANCELLED * size:
+    if _is_narrow(triangle, slot):
         r = message_row(evidence, row, combination, left, slot_class[slot], factor, mean, deviation, w)
-    climb(w, r, parent[slot], parent, slot_class, factor, triangle, pull, target, stale, own, cosine, sine, account)
+        if singular:
+            account[1] += _ROUNDING * size * abs(r)
+    climb(
+        w, r, parent[slot], parent, slot_class, factor, triangle, pull, target, stale, own, cosine, sine, reach, account
+    )
 
 
 @kernel
@@ -187,6 +206,7 @@ def observe_rows(
     slot_row: Nodes,  # (T,)
     mean: Floats,  # (d,)
     deviation: float,  # of the noise
+    singular: bool,  # whether some covariance is, so that even sums may cancel
     parent: Nodes,  # (T,)
     slot_class: Nodes,  # (T,)
     factor: Floats,  # (n_classes, d, d) L'
@@ -195,15 +215,16 @@ def observe_rows(
     pull: Floats,  # (T, d, d) E'
     target: Floats,  # (T, d) f
     stale: Flags,  # (T,)
+    reach: Floats,  # (d,) as in `climb`
     account: Floats,  # (2,)
 ) -> None:
-    """Takes each reward from its action to the root, updating evidence to account."""
+    """Takes each reward from its action to the root, updating evidence to stale, and account."""
     d = len(mean)
     w, own, cosine, sine, combination = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d + 1)
     for i in range(len(slots)):
         observe_row(
-            rows[i], slots[i], slot_row[slots[i]], mean, deviation, parent, slot_class, factor, evidence, triangle,
-            pull, target, stale, w, own, cosine, sine, combination, account,
+            rows[i], slots[i], slot_row[slots[i]], mean, deviation, singular, parent, slot_class, factor, evidence,
+            triangle, pull, target, stale, w, own, cosine, sine, combination, reach, account,
         )  # fmt: skip
 
 
@@ -289,8 +310,7 @@ def remake(
                 w[j] = collected[slot, start + j - k] if j >= k else 0.0
             r = collected[slot, start + d - k]
             start += d + 1 - k
-            if _into(w, slot_class[slot], factor, own) == 0.0 and r == 0.0:
-                continue
+            _into(w, slot_class[slot], factor, own)
             r = enter(own, w, r, slot, triangle, pull, target, cosine, sine)
             above = parent[slot]
             if above < 0:
