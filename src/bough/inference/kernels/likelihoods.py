@@ -7,7 +7,7 @@ import math
 from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
-# The kinds, as the likelihoods of `bough.model.likelihoods` number themselves.
+# The kinds, by the `code` of each likelihood in `bough.model`.
 GAUSSIAN, BERNOULLI, POISSON = range(3)
 
 
