@@ -1,8 +1,10 @@
 """A file that is damaged, or was made to mislead, is a ValueError that names it, and takes no memory."""
 
 import os
+import shutil
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import bough
 import file_parts
 
+VERSION_1 = Path(__file__).parent / "data" / "version1"
 TREE = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso", "filter"]})
 ACTIONS = ["green", "black", "espresso", "green"]
 CONTEXTS = np.array([[1.0, 0.5], [0.2, -1.0], [0.3, 0.3], [1.0, 1.0]])
@@ -30,6 +33,11 @@ def saved(tmp_path, kind="scalar"):
     return tmp_path / "posterior.bough"
 
 
+def old_file(tmp_path, which):
+    """A copy of a posterior's file of version 1."""
+    return Path(shutil.copy(VERSION_1 / f"posterior-{which}.bough", tmp_path / "posterior.bough"))
+
+
 def refused(path, match=""):
     with pytest.raises(ValueError, match=rf"posterior\.bough.*{match}"):
         bough.Posterior.load(path)
@@ -47,7 +55,7 @@ def test_bytes_cut_from_the_middle_are_a_clear_error(tmp_path):
 def test_a_flip_in_how_a_member_is_compressed_is_a_clear_error(tmp_path, place):
     path = saved(tmp_path)
     whole = bytearray(path.read_bytes())
-    entry = whole.rindex(b"PK\x01\x02", 0, whole.index(b"state.npy", whole.index(b"PK\x01\x02")))
+    entry = whole.rindex(b"PK\x01\x02", 0, whole.index(b"evidence.npy", whole.index(b"PK\x01\x02")))
     for bit in range(8):
         changed = bytearray(whole)
         changed[entry + place] ^= 1 << bit
@@ -68,8 +76,8 @@ def test_what_is_no_file_stays_an_error_of_the_system(tmp_path):
 def test_two_members_of_one_name_are_refused(tmp_path):
     path = saved(tmp_path)
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        archive.writestr("state.npy", file_parts.npy(np.ones((6, 6))))
-    refused(path, "two members are called state")
+        archive.writestr("evidence.npy", file_parts.npy(np.ones((3, 3))))
+    refused(path, "two members are called evidence")
 
 
 HEADERS = {
@@ -131,24 +139,24 @@ DESCRIPTIONS = {
     "no literal": "{'descr': '<f8', 'fortran_order': False, 'shape': (((((",
     "nested": "(" * 9_000,
     "an open string": "{'descr': '<f8",
-    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (6, 6), }",
-    "a structure": "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6, 6), }",
-    "complex numbers": "{'descr': '<c16', 'fortran_order': False, 'shape': (6, 3), }",
-    "long floats": "{'descr': '<f16', 'fortran_order': False, 'shape': (6, 3), }",
-    "times": "{'descr': '<m8', 'fortran_order': False, 'shape': (6, 6), }",
-    "too many": "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 6), }",
-    "more than there are": "{'descr': '<f8', 'fortran_order': False, 'shape': (7, 6), }",
-    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-6, -6), }",
-    "no numbers": "{'descr': '<f8', 'fortran_order': False, 'shape': ('6', 6), }",
+    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (3, 3), }",
+    "a structure": "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (3, 3), }",
+    "complex numbers": "{'descr': '<c16', 'fortran_order': False, 'shape': (3, 3), }",
+    "long floats": "{'descr': '<f16', 'fortran_order': False, 'shape': (3, 3), }",
+    "times": "{'descr': '<m8', 'fortran_order': False, 'shape': (3, 3), }",
+    "too many": "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 3), }",
+    "more than there are": "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 3), }",
+    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, -3), }",
+    "no numbers": "{'descr': '<f8', 'fortran_order': False, 'shape': ('3', 3), }",
 }
 
 
 @pytest.mark.parametrize("what", DESCRIPTIONS)
 def test_an_array_with_an_odd_description_is_a_clear_error(tmp_path, what):
     path = saved(tmp_path)
-    numbers = file_parts.arrays(path)["state"]
-    assert numbers.shape == (6, 6)
-    file_parts.change(path, state=file_parts.npy_of(DESCRIPTIONS[what], numbers.tobytes()))
+    numbers = file_parts.arrays(path)["evidence"]
+    assert numbers.shape == (3, 3)
+    file_parts.change(path, evidence=file_parts.npy_of(DESCRIPTIONS[what], numbers.tobytes()))
     refused(path, "not a complete posterior file")
 
 
@@ -156,11 +164,11 @@ def test_an_array_with_an_odd_description_is_a_clear_error(tmp_path, what):
 def test_numbers_that_another_machine_stored_are_the_same(tmp_path, stored):
     path = saved(tmp_path)
     before = bough.Posterior.load(path)
-    state = file_parts.arrays(path)["state"]
+    evidence = file_parts.arrays(path)["evidence"]
     if isinstance(stored, tuple):
-        file_parts.change(path, state=file_parts.npy(state, stored))
+        file_parts.change(path, evidence=file_parts.npy(evidence, stored))
     else:
-        file_parts.change(path, state=np.asfortranarray(state) if stored == "F" else state.astype(stored))
+        file_parts.change(path, evidence=np.asfortranarray(evidence) if stored == "F" else evidence.astype(stored))
     after = bough.Posterior.load(path)
     np.testing.assert_array_equal(after.mean, before.mean)
     assert after.log_evidence() == before.log_evidence()
@@ -170,10 +178,11 @@ def test_integers_of_another_width_are_the_same_if_they_fit(tmp_path):
     path = saved(tmp_path)
     before = bough.Posterior.load(path)
     found = file_parts.arrays(path)
-    file_parts.change(path, touched=found["touched"].astype(">i8"), n_children=found["n_children"].astype(np.uint8))
+    of = found["evidence_of"]
+    file_parts.change(path, evidence_of=of.astype(">i8"), n_children=found["n_children"].astype(np.uint8))
     np.testing.assert_array_equal(bough.Posterior.load(path).mean, before.mean)
-    file_parts.change(path, touched=found["touched"].astype(np.int64) + 2**32)
-    refused(path, "touched")
+    file_parts.change(path, evidence_of=of.astype(np.int64) + 2**32)
+    refused(path, "evidence_of")
 
 
 # -- memory ------------------------------------------------------------------------------------------
@@ -200,11 +209,11 @@ def test_a_member_that_nobody_asks_for_is_not_decompressed(tmp_path):
     assert most < 5_000_000
 
 
-@pytest.mark.parametrize("name", ["state", "touched_parent", "covariances", "mean", "header", "actions_text"])
+@pytest.mark.parametrize("name", ["evidence", "n_children", "covariances", "mean", "header", "actions_text"])
 def test_a_member_of_the_wrong_size_is_not_decompressed(tmp_path, name):
     path = saved(tmp_path)
-    dtype = {"touched_parent": np.int32, "header": np.uint8, "actions_text": np.uint8}.get(name, np.float64)
-    shape = (1_000_000, 6) if name in ("state", "covariances") else (6_000_000,)
+    dtype = {"header": np.uint8, "actions_text": np.uint8}.get(name, np.float64)
+    shape = (1_000_000, 6) if name in ("evidence", "covariances") else (6_000_000,)
     file_parts.change(path, **{name: np.zeros(shape, dtype)})
     most, outcome = peak(path)
     assert "posterior.bough" in outcome
@@ -274,35 +283,166 @@ def test_names_that_a_tree_cannot_have_are_refused(tmp_path, changed):
     refused(path, "not a complete posterior file")
 
 
-M, ETA, M_TOLD, ETA_TOLD, COUNT, SPREAD, EXPOSURE = range(7)
+# Columns of the evidence of rewards, of clicks and counts, and in contexts of length 2.
+COUNT, MEAN, SPREAD = range(3)
+TOTAL, SQUARES, EXPOSURE, SITE, INFORMATION, CAVITY, WIDTH = range(1, 8)
+RESIDUAL, R00, R01, Z0, R11, Z1 = range(2, 8)
 
 
 @pytest.mark.parametrize(
-    ("kind", "row", "column", "value"),
+    ("kind", "column", "value"),
     [
-        ("scalar", 2, M, -1.0),
-        ("scalar", 2, M, 1.0),
-        ("scalar", 2, ETA, np.nan),
-        ("scalar", 2, ETA, 1e300),
-        ("scalar", 2, COUNT, -3.0),
-        ("scalar", 2, COUNT, 0.0),
-        ("scalar", 2, COUNT, 1e30),
-        ("scalar", 2, SPREAD, -0.1),
-        ("scalar", 1, COUNT, 1.0),
-        ("scalar", 0, SPREAD, 1.0),
-        ("clicks", 2, M, -1.0),
-        ("clicks", 2, COUNT, -1.0),
-        ("clicks", 2, SPREAD, 100.0),
-        ("clicks", 2, SPREAD, -1.0),
-        ("clicks", 2, EXPOSURE, 0.0),
-        ("clicks", 1, EXPOSURE, 1.0),
-        ("counts", 2, ETA, 1e200),
-        ("counts", 2, SPREAD, -1.0),
-        ("counts", 2, EXPOSURE, -1.0),
+        ("scalar", COUNT, -3.0),
+        ("scalar", COUNT, 0.0),
+        ("scalar", COUNT, np.nan),
+        ("scalar", COUNT, 1e30),
+        ("scalar", COUNT, 1e200),
+        ("scalar", MEAN, np.inf),
+        ("scalar", MEAN, 1e200),
+        ("scalar", SPREAD, -0.1),
+        ("scalar", SPREAD, np.nan),
+        ("scalar", SPREAD, 1.7e308),
+        ("clicks", COUNT, -1.0),
+        ("clicks", COUNT, 0.0),
+        ("clicks", COUNT, 4.0),  # of 5 trials
+        ("clicks", TOTAL, -1.0),
+        ("clicks", TOTAL, 100.0),
+        ("clicks", SQUARES, -1.0),
+        ("clicks", SQUARES, 1e-3),
+        ("clicks", EXPOSURE, 0.0),
+        ("clicks", EXPOSURE, 1.0),
+        ("clicks", SITE, -1.0),
+        ("clicks", SITE, 1e200),
+        ("clicks", INFORMATION, -1e200),
+        ("clicks", CAVITY, np.inf),
+        ("clicks", CAVITY, 1e200),
+        ("clicks", WIDTH, -0.5),
+        ("clicks", WIDTH, np.nan),
+        ("counts", COUNT, 1e30),
+        ("counts", TOTAL, -1.0),
+        ("counts", TOTAL, 1e200),
+        ("counts", SQUARES, 1.0),  # of 5 counts in 2 rows
+        ("counts", EXPOSURE, -1.0),
+        ("counts", EXPOSURE, 1e200),
+        ("counts", SITE, -1.0),
+        ("counts", INFORMATION, 1e200),
+        ("counts", INFORMATION, np.nan),
+        ("vector", COUNT, -1.0),
+        ("vector", COUNT, 0.0),
+        ("vector", COUNT, 1e30),
+        ("vector", TOTAL, 1e9),
+        ("vector", TOTAL, np.nan),
+        ("vector", RESIDUAL, -0.1),
+        ("vector", RESIDUAL, 1.7e308),
+        ("vector", R00, -1.0),
+        ("vector", R11, -1e-3),
+        ("vector", R00, 1e200),
+        ("vector", R01, 1e200),
+        ("vector", R01, np.inf),
+        ("vector", Z0, 1e200),
+        ("vector", Z1, np.nan),
+        ("contextual clicks", COUNT, 0.0),
+        ("contextual clicks", TOTAL, -1.0),
+        ("contextual clicks", RESIDUAL, -1.0),
+        ("contextual clicks", R00, -1.0),
+        ("contextual clicks", R11, 1e200),
+        ("contextual clicks", Z0, 1e200),
     ],
 )
-def test_a_state_that_no_observations_make_is_refused(tmp_path, kind, row, column, value):
+def test_evidence_that_no_observations_make_is_refused(tmp_path, kind, column, value):
     path = saved(tmp_path, kind)
+    evidence = file_parts.arrays(path)["evidence"]
+    assert file_parts.arrays(path)["evidence_of"][0] == TREE.index("green")
+    evidence[0, column] = value
+    file_parts.change(path, evidence=evidence)
+    refused(path, "not a complete posterior file")
+
+
+@pytest.mark.parametrize("kind", POSTERIORS)
+@pytest.mark.parametrize(
+    "nodes",
+    [[1, 4, 5], [0, 4, 5], [3, 4, 4], [3, 4, 7], [3, 4, 2**31 - 1], [-1, 4, 5], [3, 4], [3, 4, 5, 6]],
+)
+def test_evidence_of_nodes_that_are_no_actions_or_twice_is_refused(tmp_path, kind, nodes):
+    path = saved(tmp_path, kind)
+    assert file_parts.arrays(path)["evidence_of"].tolist() == [3, 4, 5]
+    file_parts.change(path, evidence_of=np.array(nodes, dtype=np.int32))
+    refused(path, "evidence")
+
+
+@pytest.mark.parametrize("kind", POSTERIORS)
+def test_evidence_of_another_width_is_refused(tmp_path, kind):
+    path = saved(tmp_path, kind)
+    evidence = file_parts.arrays(path)["evidence"]
+    for changed in (evidence[:, :-1], np.column_stack([evidence, evidence[:, :1]]), evidence.ravel(), evidence[:0]):
+        file_parts.change(path, evidence=changed)
+        refused(path, "evidence: it has shape")
+
+
+@pytest.mark.parametrize("partial", [1, 0, "true", [True], {}, 0.5])
+def test_partial_is_true_or_false(tmp_path, partial):
+    path = saved(tmp_path)
+    file_parts.change(path, {"partial": partial})
+    refused(path, "partial")
+
+
+def test_a_file_that_does_not_say_whether_it_is_partial_is_refused(tmp_path):
+    path = saved(tmp_path)
+    file_parts.change(path, {"partial": None})
+    refused(path, "partial")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, [0.0, 0.0]])
+def test_an_odd_log_probability_is_refused(tmp_path, value):
+    path = saved(tmp_path, "contextual clicks")
+    file_parts.change(path, log_probability=np.atleast_1d(value))
+    refused(path, "log_probability")
+
+
+@pytest.mark.parametrize("kind", ["clicks", "counts"])
+def test_sites_that_are_not_settled_are_settled_when_loaded(tmp_path, kind):
+    path = saved(tmp_path, kind)
+    before = bough.Posterior.load(path)
+    evidence = file_parts.arrays(path)["evidence"]
+    evidence[:, [SITE, INFORMATION, CAVITY]], evidence[:, WIDTH] = 0.0, -1.0
+    file_parts.change(path, evidence=evidence)
+    after = bough.Posterior.load(path)
+    np.testing.assert_allclose(after.mean, before.mean, rtol=1e-7)
+    np.testing.assert_allclose(after.covariance, before.covariance, rtol=1e-7)
+    assert after.log_evidence() == pytest.approx(before.log_evidence(), rel=1e-9)
+
+
+# -- files of version 1, which kept messages ---------------------------------------------------------
+
+M, ETA, M_TOLD, ETA_TOLD, OLD_COUNT, OLD_SPREAD, OLD_EXPOSURE = range(7)
+
+
+@pytest.mark.parametrize(
+    ("which", "row", "column", "value"),
+    [
+        ("gaussian", 2, M, -1.0),
+        ("gaussian", 2, M, 1.0),
+        ("gaussian", 2, ETA, np.nan),
+        ("gaussian", 2, ETA, 1e300),
+        ("gaussian", 2, OLD_COUNT, -3.0),
+        ("gaussian", 2, OLD_COUNT, 0.0),
+        ("gaussian", 2, OLD_COUNT, 1e30),
+        ("gaussian", 2, OLD_SPREAD, -0.1),
+        ("gaussian", 1, OLD_COUNT, 1.0),
+        ("gaussian", 0, OLD_SPREAD, 1.0),
+        ("bernoulli", 2, M, -1.0),
+        ("bernoulli", 2, OLD_COUNT, -1.0),
+        ("bernoulli", 2, OLD_SPREAD, 100.0),
+        ("bernoulli", 2, OLD_SPREAD, -1.0),
+        ("bernoulli", 2, OLD_EXPOSURE, 0.0),
+        ("bernoulli", 1, OLD_EXPOSURE, 1.0),
+        ("poisson", 2, ETA, 1e200),
+        ("poisson", 2, OLD_SPREAD, -1.0),
+        ("poisson", 2, OLD_EXPOSURE, -1.0),
+    ],
+)
+def test_an_old_state_that_no_observations_make_is_refused(tmp_path, which, row, column, value):
+    path = old_file(tmp_path, which)
     state = file_parts.arrays(path)["state"]
     assert file_parts.arrays(path)["touched"][[0, 1, 2]].tolist() == [0, 1, 3]  # the root, tea, and green
     state[row, column] = value
@@ -310,56 +450,114 @@ def test_a_state_that_no_observations_make_is_refused(tmp_path, kind, row, colum
     refused(path, "not a complete posterior file")
 
 
-@pytest.mark.parametrize("kind", ["scalar", "clicks", "counts"])
-def test_what_a_file_says_of_inner_nodes_is_not_believed(tmp_path, kind):
-    path = saved(tmp_path, kind)
+@pytest.mark.parametrize("which", ["gaussian", "bernoulli", "poisson"])
+def test_what_an_old_file_says_of_inner_nodes_is_not_believed(tmp_path, which):
+    path = old_file(tmp_path, which)
     before = bough.Posterior.load(path)
+    tree = before.model.tree
     state = file_parts.arrays(path)["state"]
-    inner = np.isin(file_parts.arrays(path)["touched"], TREE.leaves, invert=True)
-    state[inner, :COUNT] = -5.0
-    state[:, M_TOLD:COUNT] = 1e6
+    inner = np.isin(file_parts.arrays(path)["touched"], tree.leaves, invert=True)
+    state[inner, :OLD_COUNT] = -5.0
+    state[:, M_TOLD:OLD_COUNT] = 1e6
     file_parts.change(path, state=state)
     after = bough.Posterior.load(path)
     np.testing.assert_allclose(after.mean, before.mean, rtol=1e-12)
     np.testing.assert_allclose(after.covariance, before.covariance, rtol=1e-12)
     assert after.log_evidence() == pytest.approx(before.log_evidence(), rel=1e-12)
-    assert after.best_actions(0).nodes[0] in TREE.leaves
+    assert after.best_actions(0).nodes[0] in tree.leaves
 
 
-@pytest.mark.parametrize("kind", ["vector", "contextual clicks"])
-@pytest.mark.parametrize(
-    ("name", "place", "value"),
-    [
-        ("triangle", (2, 1, 0), 0.5),
-        ("triangle", (2, 0, 0), 0.5),
-        ("triangle", (2, 0, 0), -3.0),
-        ("triangle", (2, 1, 1), 1e200),
-        ("triangle", (0, 0, 1), 4.0),
-        ("pull", (2, 0, 0), 40.0),
-        ("pull", (0, 0, 0), np.inf),
-        ("target", (2, 0), np.nan),
-        ("target", (2, 0), 1.7e308),
-        ("surprise", (0,), -1.0),
-        ("count", (0,), 2.0),
-        ("count", (2,), -1.0),
-    ],
-)
-def test_triangles_that_no_rows_make_are_refused(tmp_path, kind, name, place, value):
-    path = saved(tmp_path, kind)
+ODD_MESSAGES = [
+    ("triangle", (2, 1, 0), 0.5),
+    ("triangle", (2, 0, 0), 0.5),
+    ("triangle", (2, 0, 0), -3.0),
+    ("triangle", (2, 1, 1), 1e200),
+    ("triangle", (0, 0, 1), 4.0),
+    ("pull", (2, 0, 0), 40.0),
+    ("pull", (0, 0, 0), np.inf),
+    ("target", (2, 0), np.nan),
+    ("target", (2, 0), 1.7e308),
+    ("surprise", (0,), -1.0),
+    ("count", (0,), 2.0),
+    ("count", (2,), -1.0),
+    ("count", (2,), 1e30),
+]
+IN_CONTEXTS = ["gaussian-vector", "gaussian-vector-singular", "bernoulli-vector", "poisson-vector"]
+
+
+@pytest.mark.parametrize("which", IN_CONTEXTS)
+@pytest.mark.parametrize(("name", "place", "value"), ODD_MESSAGES)
+def test_triangles_that_no_rows_make_are_refused(tmp_path, which, name, place, value):
+    path = old_file(tmp_path, which)
     array = file_parts.arrays(path)[name]
     array[place] = value
     file_parts.change(path, **{name: array})
     refused(path, "not a complete posterior file")
 
 
-def test_slots_that_end_at_an_inner_node_are_refused(tmp_path):
-    path = saved(tmp_path)
+@pytest.mark.parametrize("which", IN_CONTEXTS)
+def test_inner_messages_that_know_less_than_the_actions_are_refused(tmp_path, which):
+    path = old_file(tmp_path, which)
     found = file_parts.arrays(path)
-    assert found["touched"].tolist() == [0, 1, 3, 4, 2, 5]
-    file_parts.change(
-        path, touched=found["touched"][:5], touched_parent=found["touched_parent"][:5], state=found["state"][:5]
-    )
-    refused(path, "the touched nodes do not fit the tree")
+    for slot in (0, 1, 4, 5):  # such as nothing observed there leaves
+        changed = {name: found[name].copy() for name in ("triangle", "pull", "target")}
+        changed["triangle"][slot], changed["pull"][slot], changed["target"][slot] = np.eye(3), 0.0, 0.0
+        file_parts.change(path, **changed)
+        refused(path, "its messages are not those of its actions")
+
+
+@pytest.mark.parametrize("which", IN_CONTEXTS)
+def test_a_surprise_below_that_of_the_evidence_is_refused(tmp_path, which):
+    path = old_file(tmp_path, which)
+    file_parts.change(path, surprise=np.array([1e-3]))
+    refused(path, "the evidence alone has")
+
+
+@pytest.mark.parametrize(("name", "place", "value"), [one for one in ODD_MESSAGES if one[0] != "count"])
+def test_messages_that_a_new_file_keeps_are_checked_as_well(tmp_path, name, place, value):
+    path = old_file(tmp_path, "gaussian-vector-singular")
+    bough.Posterior.load(path).save(path)
+    array = file_parts.arrays(path)[name]
+    array[place] = value
+    file_parts.change(path, **{name: array})
+    refused(path, "not a complete posterior file")
+
+
+def test_messages_do_not_go_with_evidence_that_says_it_all(tmp_path):
+    path = old_file(tmp_path, "gaussian-vector-singular")
+    bough.Posterior.load(path).save(path)
+    file_parts.change(path, {"partial": False})
+    refused(path, "messages beside evidence")
+    file_parts.change(path, {"partial": True})
+    nodes = file_parts.arrays(path)["touched"]
+    for changed in (nodes[:-1], np.append(nodes[:-1], 10), np.append(nodes[:-1], nodes[0]), nodes - 1):
+        file_parts.change(path, touched=changed.astype(np.int32))
+        refused(path, "touched")
+
+
+@pytest.mark.parametrize("which", ["gaussian", "gaussian-vector"])
+def test_old_slots_that_do_not_fit_the_tree_are_refused(tmp_path, which):
+    path = old_file(tmp_path, which)
+    found = file_parts.arrays(path)
+    nodes, parent = found["touched"], found["touched_parent"]
+    assert nodes.tolist() == [0, 1, 3, 4, 2, 6, 8, 9]
+    by_slot = [name for name in ("state", "triangle", "pull", "target", "count") if name in found]
+    for n in (5, 6):  # which end at an inner node
+        cut = {name: found[name][:n] for name in ("touched", "touched_parent", *by_slot)}
+        file_parts.change(path, **cut)
+        refused(path, "the touched nodes do not fit the tree")
+    file_parts.change(path, **found)
+    for place, value in ((7, 8), (7, 11), (7, -1), (0, 1), (3, 8), (1, 2)):
+        changed = nodes.copy()
+        changed[place] = value
+        file_parts.change(path, touched=changed)
+        refused(path, "the touched nodes do not fit the tree")
+    file_parts.change(path, touched=nodes)
+    for place, value in ((0, 0), (7, -1), (7, 4), (7, 7), (1, 2)):
+        changed = parent.copy()
+        changed[place] = value
+        file_parts.change(path, touched_parent=changed)
+        refused(path, "the touched nodes do not fit the tree")
 
 
 def test_statistics_are_checked_as_well(tmp_path):

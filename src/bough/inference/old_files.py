@@ -41,7 +41,7 @@ def restore_messages(engine: Any, contents: Contents) -> None:
     if (np.sort(nodes) != engine.slots.leafward[0]).any():
         raise ValueError("the touched nodes are not those above the evidence")
     messages = _checked_messages(engine, contents, nodes)
-    surprise = _checked_surprise(contents)
+    surprise = _checked_surprise(engine, contents)
     _check_kept(engine, nodes, *messages)
     engine.keep_messages(engine.slots.find(nodes), *messages, surprise)
 
@@ -100,31 +100,29 @@ def _restore_scalar(engine: Engine, contents: Contents, nodes: Nodes) -> None:
 def _restore_vector(engine: VectorEngine, contents: Contents, nodes: Nodes) -> None:
     triangle, pull, target = messages = _checked_messages(engine, contents, nodes)
     count = contents.array("count", np.float64, (len(nodes),))
-    surprise = _checked_surprise(contents)
     actions = _is_action(engine, nodes)
     _check_counts(count, actions)
     table = _recovered(engine, triangle[actions], pull[actions].transpose(0, 2, 1), target[actions], count[actions])
     engine.place(nodes[actions], table)
     engine.is_partial = True  # the rewards' sum was not kept
+    surprise = _checked_surprise(engine, contents)
     slots = engine.slots.find(nodes)
     if not all(_close(*pair).all() for pair in zip(_made(engine, slots), messages, strict=True)):
         _check_kept(engine, nodes, *messages)
         engine.keep_messages(slots, *messages, surprise)
         return
-    explained = float(engine._account[0])
-    if not surprise >= explained * (1.0 - _AGREEMENT) - _AGREEMENT:
-        raise ValueError(f"surprise is {surprise:g}; the messages alone have {explained:g}")
     share = count[actions] / max(count.sum(), 1.0)
     rows = engine.slots.row[slots[actions]]
-    rest = max(surprise - explained, 0.0)
+    rest = max(surprise - float(engine._account[0]), 0.0)
     engine._table[rows, vector.RESIDUAL] = rest * share * engine.model.likelihood.noise_deviation**2
     engine._account[0] = surprise
 
 
-def _checked_surprise(contents: Contents) -> float:
-    surprise = float(contents.array("surprise", np.float64, (1,))[0])
-    if not surprise >= 0.0:
-        raise ValueError(f"surprise is {surprise:g}; expected a sum of squares")
+def _checked_surprise(engine: VectorEngine, contents: Contents) -> float:
+    """The sum of the squared surprises, of which the evidence that the engine has explains a part or all."""
+    surprise, least = float(contents.array("surprise", np.float64, (1,))[0]), float(engine._account[0])
+    if not surprise >= least * (1.0 - _AGREEMENT) - _AGREEMENT:
+        raise ValueError(f"surprise is {surprise:g}; the evidence alone has {least:g}")
     return surprise
 
 
