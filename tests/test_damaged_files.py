@@ -66,6 +66,17 @@ def test_a_flip_in_how_a_member_is_compressed_is_a_clear_error(tmp_path, place):
             refused(path)
 
 
+def test_members_that_hide_in_a_comment_are_missed(tmp_path):
+    path = tmp_path / "posterior.bough"
+    bough.Statistics.from_rows(ACTIONS, np.ones(4), CONTEXTS).save(path)
+    whole = bytearray(path.read_bytes())
+    entry = whole.rindex(b"PK\x01\x02", 0, whole.index(b"sum_yy.npy", whole.index(b"PK\x01\x02")))
+    whole[entry + 33] ^= 0x80  # the length of its comment, by which the contexts' sums are part of it
+    path.write_bytes(whole)
+    with pytest.raises(ValueError, match=r"posterior\.bough is not a bough file, or is damaged.*has a comment"):
+        bough.Statistics.load(path)
+
+
 def test_what_is_no_file_stays_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         bough.Posterior.load(tmp_path / "nowhere")

@@ -99,6 +99,8 @@ class Contents:
         for info in archive.infolist():
             if self._members.setdefault(info.filename, info) is not info:
                 raise ValueError(f"two members are called {info.filename}")
+            if info.comment:  # none is ever written, and one that claims to be long hides the members behind it
+                raise ValueError(f"{info.filename} has a comment")
             archive.open(info).close()  # which compares what the directory calls it with its own name
         if sum(info.compress_size for info in archive.infolist()) > size:
             raise ValueError("the members are larger than the file")
