@@ -22,7 +22,9 @@ _MOST_OBSERVATIONS = 2.0**63  # they are shown as integers
 def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header and the arrays that a file keeps of an engine; copies, so that the engine may go on."""
     slots = engine.slots
-    arrays = {"evidence_of": slots.node[slots.of_rows], "evidence": engine.table.copy(), **engine.extra_arrays()}
+    observed = engine.table[:, 0] > 0.0  # not so where a log that an action is not in was settled since
+    arrays = {"evidence_of": slots.node[slots.of_rows[observed]], "evidence": engine.table[observed]}
+    arrays |= engine.extra_arrays()
     return {"partial": engine.is_partial}, arrays
 
 
