@@ -3,6 +3,7 @@
 `python tests/file_fuzz.py 10000` tries that many and prints what came of them.
 """
 
+import copy
 import json
 import sys
 import tempfile
@@ -63,6 +64,12 @@ def facts(loaded: Any) -> dict[str, Any]:
         return {**sums, "count": loaded.count, "sum_y": loaded.sum_y, "sum_yy": loaded.sum_yy} | {
             "names": loaded.actions.tolist(), "skipped": dict(loaded.skipped),
         }  # fmt: skip
+    if isinstance(loaded, bough.BetaTS):
+        counts = {"successes": loaded.successes, "failures": loaded.failures, "n": loaded.n_observations}
+        return {**facts(loaded.model), **counts, **_agent_facts(loaded)}
+    if isinstance(loaded, bough.HierTS):
+        given = {} if loaded._refit is None else {"given": facts(loaded._refit._given)}
+        return {**facts(loaded.posterior), **given, **_agent_facts(loaded), "options": loaded._options}
     model = loaded.model if isinstance(loaded, bough.Posterior) else loaded
     found = {
         "kind": type(model).__name__,
@@ -78,8 +85,16 @@ def facts(loaded: Any) -> dict[str, Any]:
     return found
 
 
+def _agent_facts(agent: Any) -> dict[str, Any]:
+    """What a policy has beside what it knows."""
+    twin = copy.deepcopy(agent)
+    return {"policy": type(agent).__name__, "decisions": [twin.decide() for _ in range(20)]}
+
+
 def same(found: dict[str, Any], expected: dict[str, Any]) -> bool:
     def equal(one: Any, other: Any) -> bool:
+        if isinstance(one, dict) and isinstance(other, dict):
+            return same(one, other)
         if isinstance(one, (str, list, dict, type(None))) or isinstance(other, (str, list, dict, type(None))):
             return bool(one == other)
         return np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=1e-6, atol=1e-9)
@@ -91,6 +106,14 @@ def is_sound(loaded: Any) -> bool:
     """Whether an object that came of other data is one that can be used."""
     if isinstance(loaded, bough.Statistics):
         return bool((loaded.count > 0.0).all() and np.isfinite(loaded.sum_y).all() and np.isfinite(loaded.sum_yy).all())
+    if isinstance(loaded, bough.BetaTS):
+        loaded.update([loaded.model.tree.actions[0]] * 2, [1, 0])
+        counts = np.concatenate([loaded.successes, loaded.failures])
+        return bool(np.isfinite(counts).all() and (counts > 0.0).all() and loaded.decide() in loaded.model.tree.actions)
+    if isinstance(loaded, bough.HierTS):
+        sound = is_sound(loaded.posterior) and loaded.decide() in loaded.posterior.model.tree.actions
+        loaded.update(loaded.posterior.model.tree.actions[0], 1.0)
+        return sound and (loaded._refit is None or is_sound(loaded._refit._given))
     if not isinstance(loaded, bough.Posterior):
         return bool(np.isfinite(loaded.marginal_covariance).all())
     mean, covariance, tree = loaded.mean, loaded.covariance, loaded.model.tree
@@ -141,13 +164,36 @@ def originals() -> tuple[Original, ...]:
             bough.Statistics.load,
         ),
     ]
+    sources += [(f"agent, {kind}", agent, type(agent).load) for kind, agent in _agents(models).items()]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.bough"
-        return tuple(_original(kind, thing, load or bough.GaussianModel.load, path) for kind, thing, load in sources)
+        found = [_original(kind, thing, load or bough.GaussianModel.load, path) for kind, thing, load in sources]
+    loads = {"posterior": bough.Posterior.load, "model": bough.GaussianModel.load, "statistics": bough.Statistics.load}
+    old = sorted((Path(__file__).parent / "data" / "version1").glob("*.bough"))
+    found += [_read(f"version 1, {path.stem}", loads[path.stem.split("-")[0]], path) for path in old]
+    return tuple(found)
+
+
+def _agents(models: dict[str, Any]) -> dict[str, Any]:
+    """Policies that have learned something, and made some decisions."""
+    agents = {
+        "HierTS": bough.HierTS(models["scalar"], seed=1),
+        "HierTS that refits": bough.HierTS(models["scalar"], np.random.Generator(np.random.MT19937(2)), refit=True),
+        "BetaTS": bough.BetaTS(models["clicks"], np.random.Generator(np.random.Philox(3))),
+    }
+    rng = np.random.default_rng(4)
+    for agent in agents.values():
+        for _ in range(30):
+            agent.update(agent.decide(), float(rng.integers(2)))
+    return agents
 
 
 def _original(kind: str, thing: Any, load: Callable[[Path], Any], path: Path) -> Original:
     thing.save(path)
+    return _read(kind, load, path)
+
+
+def _read(kind: str, load: Callable[[Path], Any], path: Path) -> Original:
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files}
     header = json.loads(arrays.pop("header").tobytes())
@@ -329,13 +375,32 @@ def shuffled_rows(one: Original, rng: np.random.Generator) -> Damaged:
 
 VALUES = [
     None, True, False, 0, 1, -1, 2, 99, 0.5, 1.0, 1e-300, 1e300, 1e999, 10**400, "", "1", "depth", "height", "node",
-    "gaussian", "bernoulli", "poisson", "model", "posterior", "statistics", [], [1], {}, {"a": 1}, "x" * 10_000,
+    "gaussian", "bernoulli", "poisson", "model", "posterior", "statistics", "agent", "HierTS", "TS", "BetaTS", [], [1],
+    {}, {"a": 1}, {"refit": True}, {"noise_variance": 1.0}, {"bit_generator": "MT19937"}, "x" * 10_000,
 ]  # fmt: skip
 
 
 def header_entry(one: Original, rng: np.random.Generator) -> Damaged:
     key = str(rng.choice([*one.header, "more"]))
     changed = {**one.header, key: VALUES[rng.integers(len(VALUES))]}
+    return Damaged(zipped(one.entries(header=npy_header(changed))), may_differ=True)
+
+
+def header_inside_an_entry(one: Original, rng: np.random.Generator) -> Damaged:
+    """Something changed in an entry that has entries, such as the state of an agent's generator."""
+    changed = copy.deepcopy(one.header)
+    inner, places = changed, [key for key, value in changed.items() if isinstance(value, dict) and value]
+    while places:
+        inner = inner[places[rng.integers(len(places))]]
+        keys = list(inner) if isinstance(inner, dict) else list(range(len(inner)))
+        places = [key for key in keys if isinstance(inner[key], (dict, list)) and inner[key] and rng.random() < 0.7]
+    keys = list(inner) if isinstance(inner, dict) else list(range(len(inner)))
+    key = keys[rng.integers(len(keys))]
+    if rng.random() < 0.2:
+        del inner[key]
+    else:
+        values = [*VALUES, 625, -5, 2**32, 2**64, 2**128]
+        inner[key] = values[rng.integers(len(values))]
     return Damaged(zipped(one.entries(header=npy_header(changed))), may_differ=True)
 
 
@@ -425,8 +490,8 @@ COMMON: tuple[Callable[[Original, np.random.Generator], Damaged], ...] = (
     flipped_bits, flipped_bits_of_the_directory, cut_at_the_end, cut_from_the_middle, swapped_blocks, overwritten_bytes,
     inserted_bytes, member_removed, member_renamed, member_duplicated, members_exchanged, directory_that_lies,
     another_type, another_shape, huge_shape, special_values, special_values, special_values, perturbed_values,
-    shuffled_rows, header_entry, header_entry, header_without_an_entry, header_of_another_kind, header_text,
-    description_text, odd_description,
+    shuffled_rows, header_entry, header_entry, header_inside_an_entry, header_without_an_entry,
+    header_of_another_kind, header_text, description_text, odd_description,
 )  # fmt: skip
 COSTLY = (thousands_of_members, bomb_that_nobody_asks_for, bomb_that_is_asked_for)  # these are tried less often
 

@@ -47,7 +47,7 @@ def test_bytes_cut_from_the_middle_are_a_clear_error(tmp_path):
 def test_a_flip_in_how_a_member_is_compressed_is_a_clear_error(tmp_path, place):
     path = saved(tmp_path)
     whole = bytearray(path.read_bytes())
-    entry = whole.rindex(b"PK\x01\x02", 0, whole.index(b"state.npy", whole.index(b"PK\x01\x02")))
+    entry = whole.rindex(b"PK\x01\x02", 0, whole.index(b"evidence.npy", whole.index(b"PK\x01\x02")))
     for bit in range(8):
         changed = bytearray(whole)
         changed[entry + place] ^= 1 << bit
@@ -56,6 +56,17 @@ def test_a_flip_in_how_a_member_is_compressed_is_a_clear_error(tmp_path, place):
             assert bough.Posterior.load(path).n_observations == 4
         else:
             refused(path)
+
+
+def test_members_that_hide_in_a_comment_are_missed(tmp_path):
+    path = tmp_path / "posterior.bough"
+    bough.Statistics.from_rows(ACTIONS, np.ones(4), CONTEXTS).save(path)
+    whole = bytearray(path.read_bytes())
+    entry = whole.rindex(b"PK\x01\x02", 0, whole.index(b"sum_yy.npy", whole.index(b"PK\x01\x02")))
+    whole[entry + 33] ^= 0x80  # the length of its comment, by which the contexts' sums are part of it
+    path.write_bytes(whole)
+    with pytest.raises(ValueError, match=r"posterior\.bough is not a bough file, or is damaged.*has a comment"):
+        bough.Statistics.load(path)
 
 
 def test_what_is_no_file_stays_an_error_of_the_system(tmp_path):
@@ -68,8 +79,8 @@ def test_what_is_no_file_stays_an_error_of_the_system(tmp_path):
 def test_two_members_of_one_name_are_refused(tmp_path):
     path = saved(tmp_path)
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        archive.writestr("state.npy", file_parts.npy(np.ones((6, 6))))
-    refused(path, "two members are called state")
+        archive.writestr("evidence.npy", file_parts.npy(np.ones((3, 3))))
+    refused(path, "two members are called evidence")
 
 
 HEADERS = {
@@ -131,24 +142,24 @@ DESCRIPTIONS = {
     "no literal": "{'descr': '<f8', 'fortran_order': False, 'shape': (((((",
     "nested": "(" * 9_000,
     "an open string": "{'descr': '<f8",
-    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (6, 6), }",
-    "a structure": "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6, 6), }",
-    "complex numbers": "{'descr': '<c16', 'fortran_order': False, 'shape': (6, 3), }",
-    "long floats": "{'descr': '<f16', 'fortran_order': False, 'shape': (6, 3), }",
-    "times": "{'descr': '<m8', 'fortran_order': False, 'shape': (6, 6), }",
-    "too many": "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 6), }",
-    "more than there are": "{'descr': '<f8', 'fortran_order': False, 'shape': (7, 6), }",
-    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-6, -6), }",
-    "no numbers": "{'descr': '<f8', 'fortran_order': False, 'shape': ('6', 6), }",
+    "objects": "{'descr': '|O', 'fortran_order': False, 'shape': (3, 3), }",
+    "a structure": "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (3, 3), }",
+    "complex numbers": "{'descr': '<c16', 'fortran_order': False, 'shape': (3, 3), }",
+    "long floats": "{'descr': '<f16', 'fortran_order': False, 'shape': (3, 3), }",
+    "times": "{'descr': '<m8', 'fortran_order': False, 'shape': (3, 3), }",
+    "too many": "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 3), }",
+    "more than there are": "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 3), }",
+    "negative": "{'descr': '<f8', 'fortran_order': False, 'shape': (-3, -3), }",
+    "no numbers": "{'descr': '<f8', 'fortran_order': False, 'shape': ('3', 3), }",
 }
 
 
 @pytest.mark.parametrize("what", DESCRIPTIONS)
 def test_an_array_with_an_odd_description_is_a_clear_error(tmp_path, what):
     path = saved(tmp_path)
-    numbers = file_parts.arrays(path)["state"]
-    assert numbers.shape == (6, 6)
-    file_parts.change(path, state=file_parts.npy_of(DESCRIPTIONS[what], numbers.tobytes()))
+    numbers = file_parts.arrays(path)["evidence"]
+    assert numbers.shape == (3, 3)
+    file_parts.change(path, evidence=file_parts.npy_of(DESCRIPTIONS[what], numbers.tobytes()))
     refused(path, "not a complete posterior file")
 
 
@@ -156,11 +167,11 @@ def test_an_array_with_an_odd_description_is_a_clear_error(tmp_path, what):
 def test_numbers_that_another_machine_stored_are_the_same(tmp_path, stored):
     path = saved(tmp_path)
     before = bough.Posterior.load(path)
-    state = file_parts.arrays(path)["state"]
+    evidence = file_parts.arrays(path)["evidence"]
     if isinstance(stored, tuple):
-        file_parts.change(path, state=file_parts.npy(state, stored))
+        file_parts.change(path, evidence=file_parts.npy(evidence, stored))
     else:
-        file_parts.change(path, state=np.asfortranarray(state) if stored == "F" else state.astype(stored))
+        file_parts.change(path, evidence=np.asfortranarray(evidence) if stored == "F" else evidence.astype(stored))
     after = bough.Posterior.load(path)
     np.testing.assert_array_equal(after.mean, before.mean)
     assert after.log_evidence() == before.log_evidence()
@@ -170,10 +181,11 @@ def test_integers_of_another_width_are_the_same_if_they_fit(tmp_path):
     path = saved(tmp_path)
     before = bough.Posterior.load(path)
     found = file_parts.arrays(path)
-    file_parts.change(path, touched=found["touched"].astype(">i8"), n_children=found["n_children"].astype(np.uint8))
+    of = found["evidence_of"]
+    file_parts.change(path, evidence_of=of.astype(">i8"), n_children=found["n_children"].astype(np.uint8))
     np.testing.assert_array_equal(bough.Posterior.load(path).mean, before.mean)
-    file_parts.change(path, touched=found["touched"].astype(np.int64) + 2**32)
-    refused(path, "touched")
+    file_parts.change(path, evidence_of=of.astype(np.int64) + 2**32)
+    refused(path, "evidence_of")
 
 
 # -- memory ------------------------------------------------------------------------------------------
@@ -200,11 +212,11 @@ def test_a_member_that_nobody_asks_for_is_not_decompressed(tmp_path):
     assert most < 5_000_000
 
 
-@pytest.mark.parametrize("name", ["state", "touched_parent", "covariances", "mean", "header", "actions_text"])
+@pytest.mark.parametrize("name", ["evidence", "n_children", "covariances", "mean", "header", "actions_text"])
 def test_a_member_of_the_wrong_size_is_not_decompressed(tmp_path, name):
     path = saved(tmp_path)
-    dtype = {"touched_parent": np.int32, "header": np.uint8, "actions_text": np.uint8}.get(name, np.float64)
-    shape = (1_000_000, 6) if name in ("state", "covariances") else (6_000_000,)
+    dtype = {"header": np.uint8, "actions_text": np.uint8}.get(name, np.float64)
+    shape = (1_000_000, 6) if name in ("evidence", "covariances") else (6_000_000,)
     file_parts.change(path, **{name: np.zeros(shape, dtype)})
     most, outcome = peak(path)
     assert "posterior.bough" in outcome
@@ -274,92 +286,133 @@ def test_names_that_a_tree_cannot_have_are_refused(tmp_path, changed):
     refused(path, "not a complete posterior file")
 
 
-M, ETA, M_TOLD, ETA_TOLD, COUNT, SPREAD, EXPOSURE = range(7)
+# Columns of the evidence of rewards, of clicks and counts, and in contexts of length 2.
+COUNT, MEAN, SPREAD = range(3)
+TOTAL, SQUARES, EXPOSURE, SITE, INFORMATION, CAVITY, WIDTH = range(1, 8)
+RESIDUAL, R00, R01, Z0, R11, Z1 = range(2, 8)
 
 
 @pytest.mark.parametrize(
-    ("kind", "row", "column", "value"),
+    ("kind", "column", "value"),
     [
-        ("scalar", 2, M, -1.0),
-        ("scalar", 2, M, 1.0),
-        ("scalar", 2, ETA, np.nan),
-        ("scalar", 2, ETA, 1e300),
-        ("scalar", 2, COUNT, -3.0),
-        ("scalar", 2, COUNT, 0.0),
-        ("scalar", 2, COUNT, 1e30),
-        ("scalar", 2, SPREAD, -0.1),
-        ("scalar", 1, COUNT, 1.0),
-        ("scalar", 0, SPREAD, 1.0),
-        ("clicks", 2, M, -1.0),
-        ("clicks", 2, COUNT, -1.0),
-        ("clicks", 2, SPREAD, 100.0),
-        ("clicks", 2, SPREAD, -1.0),
-        ("clicks", 2, EXPOSURE, 0.0),
-        ("clicks", 1, EXPOSURE, 1.0),
-        ("counts", 2, ETA, 1e200),
-        ("counts", 2, SPREAD, -1.0),
-        ("counts", 2, EXPOSURE, -1.0),
+        ("scalar", COUNT, -3.0),
+        ("scalar", COUNT, 0.0),
+        ("scalar", COUNT, np.nan),
+        ("scalar", COUNT, 1e30),
+        ("scalar", COUNT, 1e200),
+        ("scalar", MEAN, np.inf),
+        ("scalar", MEAN, 1e200),
+        ("scalar", SPREAD, -0.1),
+        ("scalar", SPREAD, np.nan),
+        ("scalar", SPREAD, 1.7e308),
+        ("clicks", COUNT, -1.0),
+        ("clicks", COUNT, 0.0),
+        ("clicks", COUNT, 4.0),  # of 5 trials
+        ("clicks", TOTAL, -1.0),
+        ("clicks", TOTAL, 100.0),
+        ("clicks", SQUARES, -1.0),
+        ("clicks", SQUARES, 1e-3),
+        ("clicks", EXPOSURE, 0.0),
+        ("clicks", EXPOSURE, 1.0),
+        ("clicks", SITE, -1.0),
+        ("clicks", SITE, 1e200),
+        ("clicks", INFORMATION, -1e200),
+        ("clicks", CAVITY, np.inf),
+        ("clicks", CAVITY, 1e200),
+        ("clicks", WIDTH, -0.5),
+        ("clicks", WIDTH, np.nan),
+        ("counts", COUNT, 1e30),
+        ("counts", TOTAL, -1.0),
+        ("counts", TOTAL, 1e200),
+        ("counts", SQUARES, 1.0),  # of 5 counts in 2 rows
+        ("counts", EXPOSURE, -1.0),
+        ("counts", EXPOSURE, 1e200),
+        ("counts", SITE, -1.0),
+        ("counts", INFORMATION, 1e200),
+        ("counts", INFORMATION, np.nan),
+        ("vector", COUNT, -1.0),
+        ("vector", COUNT, 0.0),
+        ("vector", COUNT, 1e30),
+        ("vector", TOTAL, 1e9),
+        ("vector", TOTAL, np.nan),
+        ("vector", RESIDUAL, -0.1),
+        ("vector", RESIDUAL, 1.7e308),
+        ("vector", R00, -1.0),
+        ("vector", R11, -1e-3),
+        ("vector", R00, 1e200),
+        ("vector", R01, 1e200),
+        ("vector", R01, np.inf),
+        ("vector", Z0, 1e200),
+        ("vector", Z1, np.nan),
+        ("contextual clicks", COUNT, 0.0),
+        ("contextual clicks", TOTAL, -1.0),
+        ("contextual clicks", RESIDUAL, -1.0),
+        ("contextual clicks", R00, -1.0),
+        ("contextual clicks", R11, 1e200),
+        ("contextual clicks", Z0, 1e200),
     ],
 )
-def test_a_state_that_no_observations_make_is_refused(tmp_path, kind, row, column, value):
+def test_evidence_that_no_observations_make_is_refused(tmp_path, kind, column, value):
     path = saved(tmp_path, kind)
-    state = file_parts.arrays(path)["state"]
-    assert file_parts.arrays(path)["touched"][[0, 1, 2]].tolist() == [0, 1, 3]  # the root, tea, and green
-    state[row, column] = value
-    file_parts.change(path, state=state)
+    evidence = file_parts.arrays(path)["evidence"]
+    assert file_parts.arrays(path)["evidence_of"][0] == TREE.index("green")
+    evidence[0, column] = value
+    file_parts.change(path, evidence=evidence)
     refused(path, "not a complete posterior file")
 
 
-@pytest.mark.parametrize("kind", ["scalar", "clicks", "counts"])
-def test_what_a_file_says_of_inner_nodes_is_not_believed(tmp_path, kind):
+@pytest.mark.parametrize("kind", POSTERIORS)
+@pytest.mark.parametrize(
+    "nodes",
+    [[1, 4, 5], [0, 4, 5], [3, 4, 4], [3, 4, 7], [3, 4, 2**31 - 1], [-1, 4, 5], [3, 4], [3, 4, 5, 6]],
+)
+def test_evidence_of_nodes_that_are_no_actions_or_twice_is_refused(tmp_path, kind, nodes):
+    path = saved(tmp_path, kind)
+    assert file_parts.arrays(path)["evidence_of"].tolist() == [3, 4, 5]
+    file_parts.change(path, evidence_of=np.array(nodes, dtype=np.int32))
+    refused(path, "evidence")
+
+
+@pytest.mark.parametrize("kind", POSTERIORS)
+def test_evidence_of_another_width_is_refused(tmp_path, kind):
+    path = saved(tmp_path, kind)
+    evidence = file_parts.arrays(path)["evidence"]
+    for changed in (evidence[:, :-1], np.column_stack([evidence, evidence[:, :1]]), evidence.ravel(), evidence[:0]):
+        file_parts.change(path, evidence=changed)
+        refused(path, "evidence: it has shape")
+
+
+@pytest.mark.parametrize("partial", [1, 0, "true", [True], {}, 0.5])
+def test_partial_is_true_or_false(tmp_path, partial):
+    path = saved(tmp_path)
+    file_parts.change(path, {"partial": partial})
+    refused(path, "partial")
+
+
+def test_a_file_that_does_not_say_whether_it_is_partial_is_refused(tmp_path):
+    path = saved(tmp_path)
+    file_parts.change(path, {"partial": None})
+    refused(path, "partial")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, [0.0, 0.0]])
+def test_an_odd_log_probability_is_refused(tmp_path, value):
+    path = saved(tmp_path, "contextual clicks")
+    file_parts.change(path, log_probability=np.atleast_1d(value))
+    refused(path, "log_probability")
+
+
+@pytest.mark.parametrize("kind", ["clicks", "counts"])
+def test_sites_that_are_not_settled_are_settled_when_loaded(tmp_path, kind):
     path = saved(tmp_path, kind)
     before = bough.Posterior.load(path)
-    state = file_parts.arrays(path)["state"]
-    inner = np.isin(file_parts.arrays(path)["touched"], TREE.leaves, invert=True)
-    state[inner, :COUNT] = -5.0
-    state[:, M_TOLD:COUNT] = 1e6
-    file_parts.change(path, state=state)
+    evidence = file_parts.arrays(path)["evidence"]
+    evidence[:, [SITE, INFORMATION, CAVITY]], evidence[:, WIDTH] = 0.0, -1.0
+    file_parts.change(path, evidence=evidence)
     after = bough.Posterior.load(path)
-    np.testing.assert_allclose(after.mean, before.mean, rtol=1e-12)
-    np.testing.assert_allclose(after.covariance, before.covariance, rtol=1e-12)
-    assert after.log_evidence() == pytest.approx(before.log_evidence(), rel=1e-12)
-    assert after.best_actions(0).nodes[0] in TREE.leaves
-
-
-@pytest.mark.parametrize("kind", ["vector", "contextual clicks"])
-@pytest.mark.parametrize(
-    ("name", "place", "value"),
-    [
-        ("triangle", (2, 1, 0), 0.5),
-        ("triangle", (2, 0, 0), 0.5),
-        ("triangle", (2, 0, 0), -3.0),
-        ("triangle", (2, 1, 1), 1e200),
-        ("triangle", (0, 0, 1), 4.0),
-        ("pull", (2, 0, 0), 40.0),
-        ("pull", (0, 0, 0), np.inf),
-        ("target", (2, 0), np.nan),
-        ("target", (2, 0), 1.7e308),
-        ("surprise", (0,), -1.0),
-        ("count", (0,), 2.0),
-        ("count", (2,), -1.0),
-    ],
-)
-def test_triangles_that_no_rows_make_are_refused(tmp_path, kind, name, place, value):
-    path = saved(tmp_path, kind)
-    array = file_parts.arrays(path)[name]
-    array[place] = value
-    file_parts.change(path, **{name: array})
-    refused(path, "not a complete posterior file")
-
-
-def test_slots_that_end_at_an_inner_node_are_refused(tmp_path):
-    path = saved(tmp_path)
-    found = file_parts.arrays(path)
-    assert found["touched"].tolist() == [0, 1, 3, 4, 2, 5]
-    file_parts.change(
-        path, touched=found["touched"][:5], touched_parent=found["touched_parent"][:5], state=found["state"][:5]
-    )
-    refused(path, "the touched nodes do not fit the tree")
+    np.testing.assert_allclose(after.mean, before.mean, rtol=1e-7)
+    np.testing.assert_allclose(after.covariance, before.covariance, rtol=1e-7)
+    assert after.log_evidence() == pytest.approx(before.log_evidence(), rel=1e-9)
 
 
 def test_statistics_are_checked_as_well(tmp_path):

@@ -44,6 +44,40 @@ def test_a_posterior_of_the_first_version_goes_on(which):
     assert posterior.log_evidence() == pytest.approx(expected["log_evidence_after"], rel=1e-9)
 
 
+@pytest.mark.parametrize("which", MORE)
+def test_what_an_old_file_knows_is_all_in_a_new_one(which, tmp_path):
+    posterior = bough.Posterior.load(FILES / f"posterior-{which}.bough")
+    posterior.save(tmp_path / "new.bough")
+    again, expected = bough.Posterior.load(tmp_path / "new.bough"), EXPECTED[which]
+    np.testing.assert_allclose(again.mean, expected["mean"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(again.covariance, expected["covariance"], rtol=1e-9, atol=1e-9)
+    assert again.log_evidence() == pytest.approx(expected["log_evidence"], rel=1e-9)
+    again.update(ACTIONS, **MORE[which])
+    np.testing.assert_allclose(again.mean, expected["mean_after"], rtol=1e-9, atol=1e-9)
+    again.save(tmp_path / "newer.bough")
+    newer = bough.Posterior.load(tmp_path / "newer.bough")
+    np.testing.assert_allclose(newer.mean, expected["mean_after"], rtol=1e-9, atol=1e-9)
+    assert newer.log_evidence() == pytest.approx(expected["log_evidence_after"], rel=1e-9)
+
+
+def test_messages_that_say_more_than_the_evidence_are_not_made_again_from_it():
+    posterior = bough.Posterior.load(FILES / "posterior-gaussian-vector-singular.bough")
+    before = np.diagonal(posterior.covariance, axis1=1, axis2=2)
+    for _ in range(3):  # with rounding on the way to the root that elsewhere has messages made again
+        posterior.update("green", 1e9, [1e6, -1e6, 1e6])
+    after = np.diagonal(posterior.covariance, axis1=1, axis2=2)
+    assert (after <= before * (1.0 + 1e-9) + 1e-9).all()  # whatever is observed, nothing is forgotten
+
+
+@pytest.mark.parametrize("which", ["gaussian", "bernoulli", "poisson"])
+def test_a_posterior_of_the_first_version_without_contexts_has_its_sums(which):
+    posterior = bough.Posterior.load(FILES / f"posterior-{which}.bough")
+    again = bough.Posterior(posterior.model)
+    again.absorb(posterior.statistics)
+    np.testing.assert_allclose(again.mean, posterior.mean, rtol=1e-7)
+    np.testing.assert_allclose(again.covariance, posterior.covariance, rtol=1e-7)
+
+
 def test_a_model_of_the_first_version_loads():
     model = bough.GaussianModel.load(FILES / "model-gaussian.bough")
     assert (model.mean, model.noise_variance) == (0.3, 0.4)

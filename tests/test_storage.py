@@ -72,6 +72,19 @@ def saved(tmp_path):
     return path
 
 
+def test_a_posterior_that_was_settled_from_another_log_comes_back(tmp_path):
+    tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+    posterior = bough.Posterior(bough.BernoulliModel(tree, mean=[0.0, 0.1]))
+    posterior.update("green", 1, [1.0, 2.0])
+    posterior.settle(bough.Observations(["black", "black"], [1, 0], context=[[1.0, 2.0], [0.5, 1.0]]))
+    posterior.save(tmp_path / "posterior.bough")
+    again = bough.Posterior.load(tmp_path / "posterior.bough")
+    np.testing.assert_allclose(again.mean, posterior.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(again.covariance, posterior.covariance, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(again.count, posterior.count)
+    assert again.log_evidence() == posterior.log_evidence()
+
+
 @pytest.mark.parametrize("keep", [0, 1, 10, 0.3, 0.7, 0.99])
 def test_a_file_cut_short_is_a_clear_error(tmp_path, keep):
     path = saved(tmp_path)

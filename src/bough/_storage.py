@@ -99,6 +99,8 @@ class Contents:
         for info in archive.infolist():
             if self._members.setdefault(info.filename, info) is not info:
                 raise ValueError(f"two members are called {info.filename}")
+            if info.comment:  # none is ever written, and one that claims to be long hides the members behind it
+                raise ValueError(f"{info.filename} has a comment")
             archive.open(info).close()  # which compares what the directory calls it with its own name
         if sum(info.compress_size for info in archive.infolist()) > size:
             raise ValueError("the members are larger than the file")
@@ -151,23 +153,24 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Cont
     Whatever is wrong with the file, or is found to be wrong with it inside the statement, is a `ValueError` that names
     the file. A file that is not there, or may not be read, stays an `OSError`.
     """
+    wanted = f"{_with_article(kind)} file"
     with _InPieces(io.FileIO(os.fspath(path))) as file:
         try:
             contents = Contents(zipfile.ZipFile(file), os.fstat(file.fileno()).st_size)
             found_kind, found_version = contents.header["kind"], contents.header["version"]
         except _DAMAGE as error:
             raise ValueError(
-                f"{path} is not a bough file, or is damaged or cut short ({_cause(error)}); expected a {kind} file"
+                f"{path} is not a bough file, or is damaged or cut short ({_cause(error)}); expected {wanted}"
             ) from error
         if found_kind != kind:
-            raise ValueError(f"{path} holds a {reprlib.repr(found_kind)}; expected a {kind} file")
+            raise ValueError(f"{path} holds {_with_article(reprlib.repr(found_kind))}; expected {wanted}")
         if isinstance(found_version, bool) or not isinstance(found_version, int) or not 1 <= found_version <= version:
             raise ValueError(
                 f"{path} has format version {reprlib.repr(found_version)}; this bough reads up to {version}, "
                 "a newer one may read it"
             )
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what overflows in a check is refused by it
+            with np.errstate(all="ignore"):  # what is no number any more is refused by a check
                 yield contents
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {_cause(error)})") from error
@@ -232,6 +235,10 @@ def _read_array(member: _Member, wanted: np.dtype[Any], shape: tuple[int | None,
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise ValueError(f"it has integers that are no {wanted}")
     return np.array(array, dtype=wanted, order="C", copy=None)
+
+
+def _with_article(word: str) -> str:
+    return f"{'an' if word.lstrip(chr(39)).startswith(('a', 'e', 'i', 'o', 'u')) else 'a'} {word}"
 
 
 def _no_constant(constant: str) -> float:

@@ -66,6 +66,10 @@ class Engine(Protocol):
         """Take over what `extra_arrays` gave."""
         ...
 
+    def is_finite(self) -> bool:
+        """Whether the laws of all touched nodes are numbers that can be computed with."""
+        ...
+
     def transform(self, normals: Floats) -> Floats:
         """A posterior sample of every node from standard normals, which are overwritten."""
         ...

@@ -21,7 +21,11 @@ import numpy as np
 from bough._arrays import Floats, Names
 from bough.data.statistics import Statistics
 from bough.inference.kernels import propagation, scalar, vector
+from bough.model.likelihood import LARGEST
 from bough.model.model import Model
+
+_ROUNDING = 1e-6  # relative: how far sums may be from any that rows have
+_UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
 
 
 class Evidence(ABC):
@@ -65,9 +69,13 @@ class CountEvidence(Evidence):
         self._kind = model.kind
 
     def sound(self, table: Floats) -> Any:
-        count, total, squares, exposure, site, _, _, _ = table.T
-        good = (count > 0.0) & (exposure > 0.0) & (total >= 0.0) & (squares >= 0.0) & (site >= 0.0)
-        return good & (total <= exposure) if self._kind.is_logistic else good
+        count, total, squares, exposure, site, information, cavity, width = table.T
+        good = (count > 0.0) & (exposure > 0.0) & (exposure < LARGEST) & (total >= 0.0) & (site >= 0.0)
+        good &= _can_be_sums(count, total, squares) & ((width >= 0.0) | (width == -1.0))
+        good &= (np.abs([total, site, information, cavity, width]) < LARGEST).all(axis=0)
+        if self._kind.is_logistic:
+            good &= (total <= exposure * (1.0 + 1e-12)) & (np.abs(count - exposure) <= 1e-9 * exposure)
+        return good
 
     def statistics(self, actions: Names, table: Floats) -> Statistics:
         count, total, squares, exposure = table.T[:4]
@@ -91,8 +99,13 @@ class ContextEvidence(Evidence):
 
     def sound(self, table: Floats) -> Any:
         diagonal = vector.TRIANGLE + np.cumsum([0, *range(self._dim + 1, 2, -1)])
-        good = (table[:, vector.COUNT] > 0.0) & (table[:, vector.RESIDUAL] >= 0.0)
-        return good & (table[:, diagonal] >= 0.0).all(axis=1)
+        count, total, residual = table.T[: vector.TRIANGLE]
+        good = (count > 0.0) & (residual >= 0.0) & (table[:, diagonal] >= 0.0).all(axis=1)
+        if not self._kind.sums_suffice:  # z is not made of rewards
+            return good & (total >= 0.0)
+        return good & _can_be_sums(
+            count, total, np.square(table[:, diagonal + np.arange(self._dim, 0, -1)]).sum(axis=1) + residual
+        )
 
     def triangles(self, table: Floats) -> Floats:
         """(n, d, d + 1): the triangles [R | z]."""
@@ -111,6 +124,11 @@ class ContextEvidence(Evidence):
         count, total, residual = table.T[: vector.TRIANGLE]
         xx, xy = np.einsum("nij,nik->njk", R, R), np.einsum("nij,ni->nj", R, z)
         return Statistics(actions, count, total, np.square(z).sum(axis=1) + residual, xy, xx)
+
+
+def _can_be_sums(count: Floats, total: Floats, squares: Floats) -> Any:
+    """(n,) whether that many rewards can have this sum, and this sum of squares."""
+    return np.abs(total) <= np.sqrt(count) * np.sqrt(np.maximum(squares, 0.0) + count * _UNDERFLOW) * (1.0 + _ROUNDING)
 
 
 def evidence_of(model: Model) -> Evidence:

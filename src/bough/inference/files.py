@@ -1,4 +1,8 @@
-"""What a posterior's file keeps: the evidence. Files of version 1 kept messages, from which it is found again."""
+"""What a posterior's file keeps: the evidence. Files of version 1 kept messages, from which it is found again.
+
+A file that comes from elsewhere is not believed: a posterior that is restored has evidence that observations could have
+made, and laws that can be computed with.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +13,35 @@ import numpy as np
 from bough._arrays import Nodes
 from bough._storage import Contents
 from bough.inference.engine import Engine
-from bough.inference.old_files import restore_version_1
+from bough.inference.old_files import restore_messages, restore_version_1
 
 VERSION = 2
+_MOST_OBSERVATIONS = 2.0**63  # they are shown as integers
 
 
 def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header and the arrays that a file keeps of an engine; copies, so that the engine may go on."""
     slots = engine.slots
-    arrays = {"evidence_of": slots.node[slots.of_rows], "evidence": engine.table.copy(), **engine.extra_arrays()}
+    observed = engine.table[:, 0] > 0.0  # not so where a log that an action is not in was settled since
+    arrays = {"evidence_of": slots.node[slots.of_rows[observed]], "evidence": engine.table[observed]}
+    arrays |= engine.extra_arrays()
     return {"partial": engine.is_partial}, arrays
 
 
 def restore(engine: Engine, contents: Contents) -> None:
     """Take over what a file has of a fresh engine; a `ValueError` where no observations could have made it."""
+    restore_extra(engine, contents)
     if contents.header["version"] == 1:
         restore_version_1(engine, contents)
-        restore_extra(engine, contents)
-        return
+    else:
+        _restore_evidence(engine, contents)
+    if not engine.table[:, 0].sum() < _MOST_OBSERVATIONS:
+        raise ValueError("there are too many observations to count")
+    if engine.slots.count and not (engine.is_finite() and np.isfinite(engine.log_evidence())):
+        raise ValueError("the evidence is too large to compute with")
+
+
+def _restore_evidence(engine: Engine, contents: Contents) -> None:
     partial = contents.header["partial"]
     if not isinstance(partial, bool):
         raise ValueError(f"partial is {partial!r:.40}; expected true or false")
@@ -37,13 +52,12 @@ def restore(engine: Engine, contents: Contents) -> None:
         raise ValueError("the evidence is none that observations could have made")
     engine.place(nodes, table)
     engine.is_partial = partial
-    restore_extra(engine, contents)
-    if len(nodes) and not np.isfinite(engine.log_evidence()):
-        raise ValueError("the evidence is too large to compute with")
+    if "touched" in contents:
+        restore_messages(engine, contents)
 
 
 def restore_extra(engine: Engine, contents: Contents) -> None:
-    """Take over what a file keeps beside the evidence."""
+    """Take over what a file always keeps beside the evidence."""
     wanted = engine.extra_arrays()
     engine.take_extra({name: contents.array(name, np.float64, array.shape) for name, array in wanted.items()})
 
@@ -51,6 +65,8 @@ def restore_extra(engine: Engine, contents: Contents) -> None:
 def check_actions(engine: Engine, nodes: Nodes) -> None:
     """Refuse numbers that are not those of distinct actions."""
     tree = engine.model.tree
+    if len(nodes) > tree.n_actions:
+        raise ValueError(f"there is evidence of {len(nodes)} actions; the tree has {tree.n_actions}")
     known = (nodes >= 0) & (nodes < tree.n_nodes)
     if not known.all() or (tree.child_start[nodes] != tree.child_start[nodes + 1]).any():
         raise ValueError("there is evidence of nodes that are no actions")

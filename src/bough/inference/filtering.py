@@ -52,7 +52,7 @@ class ContextCountEngine(VectorEngine):
 
     def extra_arrays(self) -> dict[str, Any]:
         """The log evidence so far, which depends on the order in which rewards came."""
-        return {"log_probability": self._log_probability.copy()}
+        return {**super().extra_arrays(), "log_probability": self._log_probability.copy()}
 
     def take_extra(self, arrays: Mapping[str, Any]) -> None:
         """Take over what `extra_arrays` gave."""
@@ -186,10 +186,8 @@ class ContextCountEngine(VectorEngine):
 
     def _scores(self, log: _Log) -> Floats:
         """The posterior mean of each row's score."""
-        nodes, slots = self.slots.leafward
-        parent = self.slots.parent[slots]
-        position = np.where(parent < 0, -1, np.searchsorted(nodes, self.slots.node[parent])).astype(np.int32)
-        values = self.transform_some(nodes, position, np.zeros((len(nodes), len(self._mean))))
+        nodes, _ = self.slots.leafward
+        values = self.transform_some(nodes, self.slots.parent_position, np.zeros((len(nodes), len(self._mean))))
         return np.asarray(np.einsum("nd,nd->n", values[np.searchsorted(nodes, log.leaves)], log.contexts))
 
     def _step_size(self, log: _Log, scores: Floats, step: Floats, held: Floats, change: Floats) -> float:

@@ -104,6 +104,12 @@ class ScalarEngine(TableEngine):
         rootward = np.sort(stale[:n_stale])[::-1].copy()
         kernels.refresh(rootward, self.slots.parent, self.slots.class_, self._variance, self._state, self._law)
 
+    def is_finite(self) -> bool:
+        """Whether the laws of all touched nodes are numbers that can be computed with."""
+        n, (nodes, _) = self.slots.count, self.slots.leafward
+        means = self.transform_some(nodes, self.slots.parent_position, np.zeros(n))
+        return all(bool(np.isfinite(array).all()) for array in (self._state[:n], self._law[:n], means))
+
     # -- answers -------------------------------------------------------------------------------
 
     def transform(self, normals: Floats) -> Floats:

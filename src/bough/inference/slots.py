@@ -75,6 +75,13 @@ class Slots:
         """The node of each slot, and the hash table of slots, both with room to spare: for `kernels.slots.place`."""
         return self._node, self._table
 
+    @property
+    def parent_position(self) -> Nodes:
+        """(T,) where in `leafward` the parent of each of its nodes is; -1 for the root's."""
+        nodes, slots = self.leafward
+        above = self.parent[slots]
+        return np.where(above < 0, -1, np.searchsorted(nodes, self.node[above])).astype(np.int32)
+
     def find(self, nodes: Nodes) -> Nodes:
         """The slot of each node; -1 where it is untouched."""
         found = np.empty(len(nodes), dtype=np.int32)

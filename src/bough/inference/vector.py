@@ -22,6 +22,7 @@ digits and its root costs five. docs/mathematics.md derives this from the messag
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -63,6 +64,7 @@ class VectorEngine(TableEngine):
         self._target = np.empty((0, d))  # f, by slot
         self._root = np.empty((0, d, d))  # F', by slot, computed again where stale
         self._stale = np.empty(0, dtype=np.bool_)
+        self._keeps_messages = False  # as they are, since they say more than the evidence: see `keep_messages`
         self._account = np.zeros(2)  # the sum of the squared surprises, and what rounding may have cost messages
 
     # -- observations --------------------------------------------------------------------------
@@ -96,6 +98,7 @@ class VectorEngine(TableEngine):
         slots = self._touch(leaves)
         self._table[:] = 0.0
         self._table[self.slots.row[slots]] = evidence
+        self._keeps_messages = False
         self._remake()
 
     def place_rows(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
@@ -107,7 +110,24 @@ class VectorEngine(TableEngine):
         self._table[places, kernels.COUNT] = 1.0
         self._table[places, kernels.RESIDUAL] = residual
         self._table[places, kernels.TRIANGLE :] = triangles
+        self._keeps_messages = False
         self._remake()
+
+    def keep_messages(self, slots: Nodes, triangle: Floats, pull: Floats, target: Floats, surprise: float) -> None:
+        """Have these messages, which say more than the evidence, at all slots, and go on from them alone."""
+        self._triangle[slots], self._pull[slots], self._target[slots] = triangle, pull, target
+        self._stale[slots] = True
+        self._account[:] = surprise, 0.0
+        self._keeps_messages = True
+
+    def extra_arrays(self) -> dict[str, Any]:
+        """The messages, where the evidence does not say it all."""
+        if not self._keeps_messages:
+            return {}
+        n = self.slots.count
+        arrays: dict[str, Any] = {"touched": self.slots.node, "triangle": self._triangle[:n], "pull": self._pull[:n]}
+        arrays |= {"target": self._target[:n], "surprise": self._account[:1]}
+        return {name: array.copy() for name, array in arrays.items()}
 
     def _remake(self) -> None:
         """Make all messages again from the evidence, in one rootward pass."""
@@ -125,7 +145,7 @@ class VectorEngine(TableEngine):
             self._factor,
             self._table, self._triangle, self._pull, self._target, self._stale, self._reach, self._account,
         )  # fmt: skip
-        if self._account[1] > _MOST_LOST:
+        if self._account[1] > _MOST_LOST and not self._keeps_messages:
             self._remake()
 
     def _fewer_rows(self, slots: Nodes, rows: Floats) -> tuple[Nodes, Floats]:
@@ -165,6 +185,17 @@ class VectorEngine(TableEngine):
             self._stale[: self.slots.count], self.slots.class_, self._factor, self._triangle, self._root
         )
         return self._root
+
+    def is_finite(self) -> bool:
+        """Whether the laws of all touched nodes are numbers that can be computed with."""
+        n, (nodes, _) = self.slots.count, self.slots.leafward
+        diagonal = np.einsum("njj->nj", self._triangle[:n])
+        if not ((diagonal >= 1.0 - 1e-6) & (diagonal < np.inf)).all() or not np.isfinite(self._account).all():
+            return False
+        means = self.transform_some(nodes, self.slots.parent_position, np.zeros((n, len(self._mean))))
+        return all(
+            bool(np.isfinite(array).all()) for array in (self._pull[:n], self._target[:n], self._root[:n], means)
+        )
 
     # -- answers -------------------------------------------------------------------------------
 

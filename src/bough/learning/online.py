@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import threading
 from typing import Any
 
@@ -15,6 +16,7 @@ from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.options import FitOptions
 from bough.model.covariance import checked_classes
+from bough.model.files import own_parameters
 from bough.model.model import Model
 from bough.posterior import Posterior
 
@@ -84,7 +86,10 @@ class Refit:
         model = self._given
         mean = contents.array("given_mean", np.float64, np.shape(model.mean))
         table = contents.array("given_covariances", np.float64, model.classes.table.shape)
-        own = model.kind.from_parameters(contents.header["given"]).parameters()
+        given = contents.header["given"]
+        if not isinstance(given, dict) or given.keys() != set(model.kind.parameter_names()):
+            raise ValueError(f"given is {reprlib.repr(given)}; expected the parameters of the rewards")
+        own = own_parameters(given, type(model))
         classes = checked_classes(model.classes.kind, model.classes.of_node, table, mean.size, model.is_scalar)
         self._given = type(model)(model.tree, float(mean) if model.is_scalar else mean, classes, **own)
 

@@ -49,7 +49,7 @@ def restored_model(contents: Contents) -> Model:
     if not isinstance(scalar, bool):
         raise ValueError(f"scalar is {reprlib.repr(scalar)}; expected true or false")
     model = MODELS[rewards]
-    own = _own_parameters(header, model)
+    own = own_parameters(header, model)
     mean = contents.array("mean", np.float64, () if scalar else (None,))
     table = contents.array("covariances", np.float64, (None,) if scalar else (None, mean.size, mean.size))
     tree = restored_tree(contents)
@@ -63,7 +63,7 @@ def restored_model(contents: Contents) -> Model:
     return model(tree, float(mean) if scalar else mean, classes, **own)
 
 
-def _own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
+def own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
     """The parameters of the model's likelihood; a `ValueError` where one is missing, odd or another kind's."""
     names = model.kind.parameter_names()
     for other in MODELS.values():

@@ -147,8 +147,9 @@ class BetaTS(ScoringPolicy):
             n = policy.model.tree.n_actions
             for name in ("successes", "failures"):
                 counts = contents.array(name, np.float64, (n,))
-                if (counts < getattr(policy, name) - 1e-6).any():
-                    raise ValueError(f"{name} has fewer than the prior does")
+                prior = getattr(policy, name)
+                if (counts < prior - 1e-6 * np.minimum(prior, 1.0)).any() or not (counts < files.MOST).all():
+                    raise ValueError(f"{name} has fewer than the prior does, or more than can be counted")
                 setattr(policy, name, counts)
             policy._n_observations = files.whole_number(contents.header, "n_observations")
             return policy

@@ -15,6 +15,7 @@ from bough._storage import Contents
 
 _KIND = "agent"
 VERSION = 2
+MOST = 2**63  # observations, which are shown as integers
 _GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")  # numpy's own
 
 
@@ -37,7 +38,7 @@ def read(path: str | os.PathLike[str], policy: str) -> Iterator[Contents]:
 def whole_number(header: Mapping[str, Any], name: str) -> int:
     """A number of the header that counts something."""
     found = header[name]
-    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < MOST:
         raise ValueError(f"{name} is {reprlib.repr(found)}; expected a whole number")
     return found
 
@@ -46,6 +47,11 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
     """Where a generator stands, as JSON has it."""
     with rng.bit_generator.lock:
         state = dict(rng.bit_generator.state)
+    if state["bit_generator"] not in _GENERATORS:
+        raise ValueError(
+            f"the generator is a {state['bit_generator']}; only agents with one of numpy's own can be saved, such as "
+            "numpy.random.default_rng(seed)"
+        )
     return {name: _plain(value) for name, value in state.items()}
 
 
@@ -60,9 +66,22 @@ def restored_generator(state: Any) -> np.random.Generator:
     name = state.get("bit_generator") if isinstance(state, dict) else None
     if name not in _GENERATORS:
         raise ValueError(f"the generator is {reprlib.repr(name)}; expected one of {', '.join(_GENERATORS)}")
-    bits = getattr(np.random, name)(0)
+    rng = np.random.Generator(getattr(np.random, name)(0))
     try:
-        bits.state = state
-    except (TypeError, ValueError, KeyError, OverflowError, AttributeError) as error:
+        rng.bit_generator.state = state
+        sound = generator_state(rng) == state and _is_reachable(name, state)
+    except (TypeError, ValueError, LookupError, OverflowError, AttributeError) as error:
         raise ValueError(f"the generator's state is odd ({error})") from error
-    return np.random.Generator(bits)
+    if not sound:
+        raise ValueError(f"the generator's state is none that a {name} can be in")
+    return rng
+
+
+def _is_reachable(name: str, state: Mapping[str, Any]) -> bool:
+    """Whether a generator can be in a state that numpy has taken: it would read beyond its numbers in some."""
+    if name == "MT19937":
+        return 0 <= state["state"]["pos"] <= len(state["state"]["key"]) and any(state["state"]["key"])
+    if name == "Philox":
+        return 0 <= state["buffer_pos"] <= len(state["buffer"]) and state["has_uint32"] in (0, 1)
+    odd = not name.startswith("PCG64") or state["state"]["inc"] % 2 == 1
+    return odd and state["has_uint32"] in (0, 1)

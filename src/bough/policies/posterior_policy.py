@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import reprlib
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -145,13 +146,14 @@ class PosteriorPolicy(ScoringPolicy):
         >>> again, [again.decide() for _ in range(5)] == [agent.decide() for _ in range(5)]
         (HierTS(n_actions=2, n_observations=1), True)
         """
-        posterior, refit = self.posterior, self._refit
-        if refit is not None:
-            with refit.lock:  # the posterior and what it was refitted from belong together
-                posterior, (own_header, own_arrays) = self.posterior, refit.contents()
+        own_header: dict[str, Any] = {}
+        own_arrays: dict[str, Any] = {}
+        if self._refit is None:
+            header, arrays = self.posterior._contents()
         else:
-            own_header, own_arrays = {}, {}
-        header, arrays = posterior._contents()
+            with self._refit.lock:  # or a reward would be there, and not the refit that it brought about
+                header, arrays = self.posterior._contents()
+                own_header, own_arrays = self._refit.contents()
         more = {"options": self._options, "generator": files.generator_state(self._rng)}
         files.write(path, type(self).__name__, {**header, **more, **own_header}, {**arrays, **own_arrays})
 
@@ -164,6 +166,8 @@ class PosteriorPolicy(ScoringPolicy):
                 raise ValueError(f"options is {options!r:.40}; expected a JSON object")
             rng = files.restored_generator(contents.header["generator"])
             policy = cls(Posterior._restored(contents), rng, **options)
+            if policy._options.keys() != options.keys():
+                raise ValueError(f"options has {reprlib.repr(list(options))}; expected {list(policy._options)}")
             if policy._refit is not None:
                 policy._refit.restore(contents)
             return policy
