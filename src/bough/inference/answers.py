@@ -15,6 +15,8 @@ from bough.inference.normals import standard_normals
 from bough.inference.search import Search
 from bough.model.model import MeanReward, Model
 
+_NOTHING = np.empty(0, dtype=np.int32)
+
 
 class Conditional(NamedTuple):
     """A node's posterior given its parent's value p: normal, with mean ``gain p + offset``."""
@@ -198,7 +200,7 @@ class Answers:
         if context is not None or not self.model.is_scalar:
             context = checked_context(self.model, context)
         tree = self.model.tree
-        excluded = np.unique(tree.checked_leaves(() if exclude is None else exclude))
+        excluded = _NOTHING if exclude is None else np.unique(tree.checked_leaves(exclude))
         most = tree.n_actions - len(excluded)
         if not _checks.is_whole(k) or not 1 <= k <= most:
             raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
