@@ -21,6 +21,7 @@ import numpy as np
 
 import bough
 from file_parts import Entry, npy, npy_header, npy_of, zipped
+from places import FIXTURES
 
 MOST_MEMORY = 200_000_000  # bytes that a file may take to be loaded or refused
 BOMB = 50_000_000  # bytes that a bomb's array has
@@ -169,7 +170,7 @@ def originals() -> tuple[Original, ...]:
         path = Path(folder) / "original.bough"
         found = [_original(kind, thing, load or bough.GaussianModel.load, path) for kind, thing, load in sources]
     loads = {"posterior": bough.Posterior.load, "model": bough.GaussianModel.load, "statistics": bough.Statistics.load}
-    old = sorted((Path(__file__).parent / "data" / "version1").glob("*.bough"))
+    old = sorted((FIXTURES / "version1").glob("*.bough"))
     found += [_read(f"version 1, {path.stem}", loads[path.stem.split("-")[0]], path) for path in old]
     return tuple(found)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from places import ROOT
+
 BIN = Path(sys.executable).parent
 
 

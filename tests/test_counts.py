@@ -2,7 +2,6 @@
 
 import csv
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +13,8 @@ from bough.learning.fit import _objective
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.options import FitOptions, groups_of
+from places import FIXTURES
 
-DATA = Path(__file__).parent / "data"
 KINDS = {"bernoulli": bough.BernoulliModel, "poisson": bough.PoissonModel}
 TREE = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
 
@@ -258,9 +257,9 @@ def test_the_evidence_with_one_context_is_that_of_the_k_armed_model():
 @pytest.mark.parametrize(("name", "kind"), [("cbpp", "bernoulli"), ("ticks", "poisson")])
 def test_random_intercepts_are_those_of_lme4(name, kind):
     """With a known root, leaves are apart and nothing is approximate but quadrature, in lme4 as here."""
-    with open(DATA / "counts.csv") as file:
+    with open(FIXTURES / "counts.csv") as file:
         rows = [row for row in csv.DictReader(file) if row["data"] == name]
-    with open(DATA / "counts_lme4.csv") as file:
+    with open(FIXTURES / "counts_lme4.csv") as file:
         theirs = {row["what"]: float(row["value"]) for row in csv.DictReader(file) if row["data"] == name}
     groups = [row["group"] for row in rows]
     totals, exposure = ([float(row[key]) for row in rows] for key in ("total", "exposure"))

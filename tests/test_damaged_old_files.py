@@ -8,8 +8,9 @@ import pytest
 
 import bough
 import file_parts
+from places import FIXTURES
 
-FILES = Path(__file__).parent / "data" / "version1"
+FILES = FIXTURES / "version1"
 
 
 def old_file(tmp_path, which):

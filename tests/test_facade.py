@@ -3,13 +3,11 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import bough
-
-ROOT = Path(__file__).parents[1]
+from places import ROOT
 
 
 def run(code: str) -> str:

@@ -1,14 +1,14 @@
 """Files that earlier versions wrote still load, and say what they said then."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bough
+from places import FIXTURES
 
-FILES = Path(__file__).parent / "data" / "version1"
+FILES = FIXTURES / "version1"
 EXPECTED = json.loads((FILES / "expected.json").read_text())
 
 # What was observed once more after the file was written.

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ import pytest
 import bough
 from bough import cli
 from bough.cli import commands, parser
+from places import ROOT
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
 TINY = ["--runs", "3", "--rounds", "4"]
 
 

@@ -1,17 +1,15 @@
 """A reference that nobody here computed: lme4's conditional modes on its Pastes data; see data/pastes.R."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 
 import bough
-
-DATA = Path(__file__).parent / "data"
+from places import FIXTURES
 
 
 def read(name: str) -> list[dict[str, str]]:
-    with open(DATA / name, newline="") as file:
+    with open(FIXTURES / name, newline="") as file:
         return list(csv.DictReader(file))
 
 

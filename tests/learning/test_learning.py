@@ -3,7 +3,6 @@
 import copy
 import csv
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +17,11 @@ from bough.learning.node_classes import NodeClasses
 from bough.learning.options import FitOptions, groups_of
 
 from cases import SHAPES, parents  # isort: skip
-
-DATA = Path(__file__).parent / "data"
+from places import FIXTURES
 
 
 def read(name):
-    with open(DATA / name, newline="") as file:
+    with open(FIXTURES / name, newline="") as file:
         return list(csv.DictReader(file))
 
 

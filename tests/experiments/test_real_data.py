@@ -15,8 +15,9 @@ from bough.experiments import catalogue, classes, registry
 from bough.experiments.experiment import CellResult, Settings
 from bough.experiments.options import REDUCTIONS, SCALES, Options
 from bough.experiments.runner import run_experiment
+from places import ROOT
 
-SHARED = Path(__file__).parents[2] / "shared" / "data" / "cifar100_effnetlite0_logits.npz"
+SHARED = ROOT.parent / "shared" / "data" / "cifar100_effnetlite0_logits.npz"
 N_SUPER, N_EACH = 6, 3
 
 
@@ -432,7 +433,7 @@ def test_finished_cells_of_real_data_are_kept(features, tmp_path):
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the features of real images are not here")
 def test_the_code_of_the_tutorial_of_classes_runs_as_it_stands(tmp_path, monkeypatch, capsys):
-    page = (Path(__file__).parents[1] / "docs" / "classes.md").read_text()
+    page = (ROOT / "docs" / "classes.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cifar100.npz").symlink_to(SHARED)

@@ -1,0 +1,6 @@
+"""Where things are that tests read."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FIXTURES = ROOT / "tests" / "fixtures"
