@@ -49,13 +49,13 @@ def test_update(benchmark, table, agents):
 
 
 def test_update_without_python(benchmark, table, agents):
-    leaf = MILLION.leaves[np.flatnonzero(agents[0].posterior.count[MILLION.leaves])[:1]]
-    one, engines = np.ones(1), [agent.posterior._engine for agent in agents]
+    leaf = int(MILLION.leaves[np.flatnonzero(agents[0].posterior.count[MILLION.leaves])[0]])
+    engines = [agent.posterior._engine for agent in agents]
     table.ratio(
         benchmark,
         "  the same in the engine, without checks and names",
-        lambda: engines[0].observe(leaf, one, None, one),
-        lambda: engines[1].observe(leaf, one, None, None),
+        lambda: engines[0].observe_one(leaf, 1.0),
+        lambda: engines[1].observe_one(leaf, 1.0),
         at_most=20,
         rounds=30,
         burst=50,

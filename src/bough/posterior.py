@@ -182,7 +182,8 @@ class Posterior(Answers):
         """The posterior of the same evidence under another model, or on another tree; this one stays as it is.
 
         Actions go by their names; `renamed` maps old names to new ones. A `KeyError` where an action with evidence is
-        not in the new tree.
+        not in the new tree. With clicks or counts in contexts the evidence is the Gaussian factors that stand for
+        them, made under the old model, and so is `log_evidence`: give the log to `settle` for those of the new one.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
