@@ -39,7 +39,7 @@ bench: .venv/.bench
 
 validate: .venv/.validate
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c validation/pytest.ini validation --table docs/validation-table.md
-	@test ! -f tests/file_fuzz.py || $(BIN)/python tests/file_fuzz.py 10000
+	@$(BIN)/python tests/support/file_fuzz.py 10000
 
 format: .venv/.check
 	@$(BIN)/ruff format --quiet .

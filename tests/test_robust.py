@@ -1,5 +1,6 @@
 """Agents travel between processes and threads, and odd but finite input neither crashes nor corrupts them."""
 
+import contextlib
 import copy
 import pickle
 import subprocess
@@ -221,3 +222,33 @@ def test_saving_through_a_link_keeps_the_link(tmp_path):
     agent_with_names().posterior.save(tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
     assert bough.Posterior.load(tmp_path / "real").n_observations == 2
+
+
+@pytest.mark.parametrize("dim", [None, 2])
+@pytest.mark.parametrize("enough_for", range(0, 36, 3))
+def test_where_memory_runs_out_nothing_changes_and_learning_goes_on(monkeypatch, dim, enough_for):
+    from bough.inference import engine, scalar, slots, vector
+
+    model = bough.GaussianModel(bough.Tree.balanced(40, 2), 0.0 if dim is None else np.zeros(dim))
+    posterior, twin = bough.Posterior(model), bough.Posterior(model)
+    left, really_grown = [enough_for], slots.grown
+
+    def grown(array, size):
+        left[0] -= 1
+        if left[0] < 0:
+            raise MemoryError("no more")
+        return really_grown(array, size)
+
+    for module in (engine, scalar, slots, vector):
+        monkeypatch.setattr(module, "grown", grown)
+    actions, contexts = np.arange(41, 1641, 7), None if dim is None else np.ones((229, 2))
+    with contextlib.suppress(MemoryError):
+        posterior.update(actions, np.ones(229), contexts)
+    monkeypatch.undo()
+    assert posterior.n_observations in (0, 229)
+    if posterior.n_observations:
+        twin.update(actions, np.ones(229), contexts)
+    for one in (posterior, twin):
+        for action in range(41, 1641, 100):
+            one.update(action, 5.0, None if dim is None else [1.0, 0.5])
+    np.testing.assert_allclose(posterior.mean, twin.mean, rtol=1e-9, atol=1e-12)

@@ -88,7 +88,7 @@ def level(value: Any) -> float:
     return float(value)
 
 
-def either(trials: Any, exposure: Any) -> Any:
+def trials_or_exposure(trials: Any, exposure: Any) -> Any:
     """What is given of two words for the same: out of how much a count is."""
     if trials is not None and exposure is not None:
         raise ValueError("both trials and exposure were given; trials go with clicks, exposure with counts")

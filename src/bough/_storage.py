@@ -88,6 +88,10 @@ def _keep_mode(target: Path, temporary: str) -> None:
     os.chmod(temporary, mode)
 
 
+class OtherFileError(ValueError):
+    """The file is sound, but it is not the one that was asked for; its text goes on from the file's name."""
+
+
 class Contents:
     """A file that is open: its header, and its members, each of which is read when it is asked for and not before."""
 
@@ -172,6 +176,8 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Cont
         try:
             with np.errstate(all="ignore"):  # what is no number any more is refused by a check
                 yield contents
+        except OtherFileError as error:
+            raise ValueError(f"{path} {error}") from None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {_cause(error)})") from error
 

@@ -95,14 +95,14 @@ class Posterior(Answers):
     def _observe_one(self, leaf: int, reward: float) -> None:
         """`update` of one reward that has been checked, in a model without contexts."""
         with self._lock:
-            self._engine.observe_one(leaf, reward)
             self._answers.clear()
+            self._engine.observe_one(leaf, reward)
 
     def _observe(self, rows: Rows) -> None:
         """`update` of what has been checked."""
         with self._lock:
-            self._engine.observe(rows)
             self._answers.clear()
+            self._engine.observe(rows)
 
     def absorb(self, statistics: Statistics) -> None:
         """Add all rows that were summed in `statistics`: the same as giving them to `update`.
@@ -116,8 +116,8 @@ class Posterior(Answers):
         leaves = checked_sums(self.model, statistics)
         if len(leaves):
             with self._lock:
-                self._engine.absorb(leaves, statistics)
                 self._answers.clear()
+                self._engine.absorb(leaves, statistics)
 
     def settle(self, log: Any = None, *, method: Literal["laplace", "propagation"] = "laplace") -> None:
         """Refine the posterior where rewards are counts; with Gaussian rewards it is exact already, and stays.
@@ -140,8 +140,9 @@ class Posterior(Answers):
         if rows is not None and not len(rows.rewards):
             raise ValueError("the log is empty; give at least one row")
         with self._lock:
-            if self._engine.settle(rows, method == "propagation"):
+            if not self.model.kind.is_conjugate:
                 self._answers.clear()
+            self._engine.settle(rows, method == "propagation")
 
     # -- the evidence --------------------------------------------------------------------------
 
@@ -202,15 +203,24 @@ class Posterior(Answers):
                 raise ValueError("the posterior comes from a file of an earlier version, without all of its evidence")
             nodes, table = self._evidence()
             extra = self._engine.extra_arrays()
-        leaves = nodes
-        if model.tree is not self.model.tree or renamed:
-            names = self._names(nodes)
-            leaves = model.tree.action_nodes([(renamed or {}).get(name, name) for name in names.tolist()])
+        leaves, new_names = nodes, self._checked_new_names(renamed)
+        if model.tree is not self.model.tree or new_names:
+            names = self._names(nodes).tolist()
+            leaves = model.tree.action_nodes([new_names.get(name, name) for name in names])
         if len(np.unique(leaves)) < len(leaves):
             raise ValueError("two actions with evidence have the same name in the new tree; rename them apart")
         other._engine.place(leaves, self._engine.kind.moved(table, self.model.mean, model.mean))
         other._engine.take_extra(extra)
         return other
+
+    def _checked_new_names(self, renamed: Any) -> Mapping[Any, Any]:
+        if renamed is None:
+            return {}
+        if not isinstance(renamed, Mapping):
+            raise ValueError(f"renamed is {renamed!r:.80}; give a mapping from old names to new ones")
+        for name in renamed:
+            self.model.tree.action_node(name)
+        return renamed
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ def summarise(
             "they are most of the log"
         )
     features = _checked_context(context, intercept)
-    seen = _checks.either(trials, exposure)
+    seen = _checks.trials_or_exposure(trials, exposure)
     for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
         if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
             raise ValueError(f"{what} is {column!r}; give the name of a column")
@@ -105,7 +105,7 @@ def read_rows(
 ) -> tuple[Observations, Statistics]:
     """The rows of a log in memory, where sums are not enough, and its `summarise`, which has checked them."""
     sums = summarise(log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad)
-    seen = _checks.either(trials, exposure)
+    seen = _checks.trials_or_exposure(trials, exposure)
     names = Names(action, reward, tuple(context), None, seen, trials is not None, intercept)
     with _opened(log, tree, names) as columns:
         return _rows(columns, tree), sums

@@ -145,7 +145,7 @@ class Statistics:
             if contexts.ndim != 2 or len(contexts) != len(rewards) or not np.isfinite(contexts).all():
                 wanted = f"({len(rewards)}, d), a row for each"
                 raise ValueError(f"the contexts have shape {contexts.shape} or are not finite; give {wanted}")
-        exposures, exposure = None, _checks.either(trials, exposure)
+        exposures, exposure = None, _checks.trials_or_exposure(trials, exposure)
         if exposure is not None:
             exposures = _checks.vector(exposure, "exposures")
             if len(exposures) != len(rewards) or (exposures <= 0.0).any():

@@ -27,9 +27,9 @@ class Conditional(NamedTuple):
 
 
 class BestActions(NamedTuple):
-    """The best actions of one posterior draw: their node numbers, and their scores (mean rewards, where these are
+    """The best actions of one posterior draw: their node numbers, and their scores in that draw.
 
-    Gaussian) in that draw.
+    With Gaussian rewards a score is the mean reward.
     """
 
     nodes: Nodes

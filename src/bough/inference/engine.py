@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class Engine(Protocol):
     slots: Slots
     kind: Evidence
     model: Model
+    is_searchable: bool
+    """Whether the law of what is untouched is the prior's below each touched node, so that it need not be drawn."""
     is_partial: bool
     """Whether some of the evidence is only in messages, as in old files: it cannot be taken elsewhere then."""
 
@@ -119,10 +121,14 @@ class Engine(Protocol):
 class TableEngine(ABC):
     """What every engine does in the same way: slots, and a table of evidence with room to spare."""
 
+    _learned: ClassVar[tuple[str, ...]]
+    """The arrays that change as rewards come in, beside the evidence."""
+
     def __init__(self, model: Model, kind: Evidence) -> None:
         self.model = model
         self.kind = kind
         self.slots = Slots(model.tree, model.classes.of_node)
+        self.is_searchable = True
         self.is_partial = False
         self._table = np.zeros((0, kind.width))
 
@@ -151,9 +157,8 @@ class TableEngine(ABC):
     def snapshot(self) -> Self:
         """An engine that goes on by itself: what was learned is copied, the tree and the prior are shared."""
         twin = copy.copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, Slots) or (isinstance(value, np.ndarray) and value.flags.writeable):
-                setattr(twin, name, value.copy())
+        for name in ("slots", "_table", *self._learned):
+            setattr(twin, name, getattr(self, name).copy())
         return twin
 
     def extra_arrays(self) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class _Log(NamedTuple):
 class ContextCountEngine(VectorEngine):
     """The engine of vector.py, which sees a site where there was a count."""
 
+    _learned = (*VectorEngine._learned, "_log_probability")
+
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         self._family = model.kind.code
@@ -63,8 +65,21 @@ class ContextCountEngine(VectorEngine):
         contexts, exposure = rows.contexts, rows.exposure
         assert contexts is not None
         assert exposure is not None
+        counts = self._n_observations_of(np.ones(len(exposure)), exposure)
         before = self._remembered(rows.leaves)
         slots = self._touch(rows.leaves)
+        try:
+            total = self._filter(slots, rows, contexts, exposure)
+            of_slot = self.slots.row[slots]
+            np.add.at(self._table[:, kernels.COUNT], of_slot, counts)
+            np.add.at(self._table[:, kernels.TOTAL], of_slot, rows.rewards)
+        except BaseException:
+            self._take_back(before)
+            raise
+        self._log_probability += total
+
+    def _filter(self, slots: Nodes, rows: Rows, contexts: Floats, exposure: Floats) -> float:
+        """Take counts in one by one; the logarithm of how probable they were, each given those before it."""
         means = contexts @ self._mean
         scratch = np.empty(len(self._mean))
         total = 0.0
@@ -74,7 +89,6 @@ class ContextCountEngine(VectorEngine):
             total += probability
             root = math.sqrt(max(m, LEAST))
             if not (math.isfinite(total) and math.isfinite(m) and math.isfinite(eta / root)):
-                self._take_back(before)
                 raise ValueError(
                     f"the reward {rows.rewards[i]:g} of {exposure[i]:g} in a context of size "
                     f"{np.abs(contexts[i]).max():g} cannot be computed with: its score may be {math.sqrt(v):.3g} off "
@@ -82,13 +96,11 @@ class ContextCountEngine(VectorEngine):
                 )
             row = np.append(root * contexts[i], eta / root + root * means[i])[None]
             self._observe_rows(slots[i : i + 1], row)
-        of_slot = self.slots.row[slots]
-        np.add.at(self._table[:, kernels.COUNT], of_slot, self._n_observations_of(np.ones(len(exposure)), exposure))
-        np.add.at(self._table[:, kernels.TOTAL], of_slot, rows.rewards)
-        self._log_probability += total
+        return total
 
     @property
     def _rows_of_slots(self) -> tuple[Nodes, Nodes, Floats, Floats, Floats, Floats]:
+        self._made_good()
         return self.slots.parent, self.slots.class_, self._factor, self._triangle, self._pull, self._target
 
     def _remembered(self, leaves: Nodes) -> tuple[int, Nodes, list[Floats], Nodes, Floats, Floats]:
@@ -130,13 +142,21 @@ class ContextCountEngine(VectorEngine):
         assert rows.exposure is not None
         log = _Log(rows.leaves, rows.rewards, rows.contexts, rows.exposure, rows.contexts @ self._mean)
         before = self.snapshot()
+        try:
+            self._settle_on(log, propagate)
+        except BaseException:
+            vars(self).update(vars(before))
+            raise
+        self.is_partial = False
+        return True
+
+    def _settle_on(self, log: _Log, propagate: bool) -> None:
         precision, information, log_probability = self._mode(log)
         if propagate:
             row_sites = RowSites(self._family, log.rewards, log.exposure, log.means)
             row_sites.precision, row_sites.information = precision, information
             log_probability = self._propagate(log, row_sites)
         if not math.isfinite(log_probability):
-            vars(self).update(vars(before))
             raise ValueError(
                 "the log's posterior cannot be computed; are contexts of hundreds, or the prior's variances, meant so?"
             )
@@ -146,7 +166,6 @@ class ContextCountEngine(VectorEngine):
         counts = self._n_observations_of(np.ones(len(log.exposure)), log.exposure)
         np.add.at(self._table[:, kernels.COUNT], places, counts)
         np.add.at(self._table[:, kernels.TOTAL], places, log.rewards)
-        return True
 
     def _place_sites(self, log: _Log, precision: Floats, information: Floats) -> None:
         """Have each row say exp(information t - precision t^2 / 2) of its score's deviation t, and nothing else."""

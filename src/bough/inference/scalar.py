@@ -32,6 +32,8 @@ from bough.model.model import Model
 class ScalarEngine(TableEngine):
     """State and operations of the posterior of a K-armed model; nodes and rewards come in checked."""
 
+    _learned = ("_state", "_law")
+
     def __init__(self, model: Model, kind: Evidence | None = None) -> None:
         super().__init__(model, RewardEvidence() if kind is None else kind)
         self._tree = model.tree
@@ -65,10 +67,11 @@ class ScalarEngine(TableEngine):
 
     def _collect(self, leaves: Nodes, counts: Floats, averages: Floats, spreads: Floats) -> None:
         slots = self._touch(leaves)
+        stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
         kernels.collect(
             slots, self.slots.row, counts, averages, spreads, self._mean, self._precision, self._table, self._state
         )
-        self._refresh_paths(slots)
+        self._refresh_paths(slots, stale)
 
     def place(self, leaves: Nodes, evidence: Floats) -> None:
         """Forget everything, and know this evidence of distinct leaves and nothing else."""
@@ -97,20 +100,20 @@ class ScalarEngine(TableEngine):
             size = max(self.slots.count, 2 * len(self._state))
             self._law, self._state = grown(self._law, size), grown(self._state, size)
 
-    def _refresh_paths(self, slots: Nodes) -> None:
-        """Bring the laws on the paths from these slots to the root up to date."""
-        stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
+    def _refresh_paths(self, slots: Nodes, stale: Nodes) -> None:
+        """Bring the laws on the paths from these slots to the root up to date; stale is room for all of them."""
         n_stale = kernels.mark_paths(slots, self.slots.parent, self._law, stale)
-        rootward = np.sort(stale[:n_stale])[::-1].copy()
-        kernels.refresh(rootward, self.slots.parent, self.slots.class_, self._variance, self._state, self._law)
+        leafward = stale[:n_stale]
+        leafward.sort()  # in place: from here on nothing may fail
+        kernels.refresh(leafward, self.slots.parent, self.slots.class_, self._variance, self._state, self._law)
+
+    # -- answers -------------------------------------------------------------------------------
 
     def is_finite(self) -> bool:
         """Whether the laws of all touched nodes are numbers that can be computed with."""
         n, (nodes, _) = self.slots.count, self.slots.leafward
         means = self.transform_some(nodes, self.slots.parent_position, np.zeros(n))
         return all(bool(np.isfinite(array).all()) for array in (self._state[:n], self._law[:n], means))
-
-    # -- answers -------------------------------------------------------------------------------
 
     def transform(self, normals: Floats) -> Floats:
         """A posterior sample of every node from (V,) standard normals, which are overwritten."""

@@ -32,7 +32,7 @@ class Search:
         than 64 levels.
         """
         model = self._model
-        if model.tree.height > _DEEPEST:
+        if not engine.is_searchable or model.tree.height > _DEEPEST:
             return None
         if self._untouched is None:
             self._untouched = Untouched(model.tree, model.classes.of_node)

@@ -71,11 +71,6 @@ class Slots:
         return self._leafward
 
     @property
-    def index(self) -> tuple[Nodes, Nodes]:
-        """The node of each slot, and the hash table of slots, both with room to spare: for `kernels.slots.place`."""
-        return self._node, self._table
-
-    @property
     def parent_position(self) -> Nodes:
         """(T,) where in `leafward` the parent of each of its nodes is; -1 for the root's."""
         nodes, slots = self.leafward
@@ -94,7 +89,11 @@ class Slots:
         path = np.empty(self._tree.height + 1, dtype=np.int32)
         before, done = self.count, 0
         while done < len(leaves):
-            self._make_room(self.count + len(path))
+            try:
+                self._make_room(self.count + len(path))
+            except MemoryError:
+                self.forget(before)
+                raise
             self.count, self.n_rows, done = kernels.touch(
                 leaves, self._tree.parent, self._class_of_node, self._node, self._parent, self._class, self._row,
                 self._table, self.count, self.n_rows, done, path, slots,
@@ -125,12 +124,12 @@ class Slots:
 
     def _make_room(self, most: int) -> None:
         """Room for that many slots, with a table that is at most half full."""
-        if most > len(self._node):
-            size = max(most, 2 * len(self._node))
-            self._node, self._parent = grown(self._node, size), grown(self._parent, size)
-            self._class, self._row = grown(self._class, size), grown(self._row, size)
-        if 2 * len(self._node) > len(self._table):
-            self._table = np.zeros(1 << (2 * len(self._node) - 1).bit_length(), dtype=np.int32)
+        size = len(self._node) if most <= len(self._node) else max(most, 2 * len(self._node))
+        if size > len(self._node):  # all or nothing: the length of one says how long all are
+            arrays = [grown(array, size) for array in (self._node, self._parent, self._class, self._row)]
+            self._node, self._parent, self._class, self._row = arrays
+        if 2 * size > len(self._table):
+            self._table = np.zeros(1 << (2 * size - 1).bit_length(), dtype=np.int32)
             kernels.fill_table(self._node, self.count, self._table)
 
 

@@ -63,8 +63,8 @@ class Untouched:
             return
         if touched.count > len(self._free):
             size = max(touched.count, 2 * len(self._free))
-            self._free, self._first_child = grown(self._free, size), grown(self._first_child, size)
-            self._next_sibling, self._depth = grown(self._next_sibling, size), grown(self._depth, size)
+            links = [grown(array, size) for array in (self._first_child, self._next_sibling, self._depth)]
+            self._free, (self._first_child, self._next_sibling, self._depth) = grown(self._free, size), links
         groups.sync(
             self._count, touched.node, touched.parent, self._tree.child_start, self._free, self._first_child,
             self._next_sibling, self._depth,

@@ -22,7 +22,7 @@ digits and its root costs five. docs/mathematics.md derives this from the messag
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,11 +37,13 @@ from bough.inference.normals import standard_normals
 from bough.inference.slots import grown
 from bough.model.model import Model
 
-_MOST_LOST = 1e-11  # of a message, in standard deviations of what it speaks of, that rounding may have cost
+_MOST_LOST = 1e-9  # standard deviations by which rounding may have moved what a message speaks of
 
 
 class VectorEngine(TableEngine):
     """State and operations of the posterior of a contextual model; everything comes in checked."""
+
+    _learned: ClassVar[tuple[str, ...]] = ("_triangle", "_pull", "_target", "_root", "_stale", "_account")
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, ContextEvidence(model))
@@ -65,7 +67,7 @@ class VectorEngine(TableEngine):
         self._root = np.empty((0, d, d))  # F', by slot, computed again where stale
         self._stale = np.empty(0, dtype=np.bool_)
         self._keeps_messages = False  # as they are, since they say more than the evidence: see `keep_messages`
-        self._account = np.zeros(2)  # the sum of the squared surprises, and what rounding may have cost messages
+        self._account = np.zeros(2)  # the sum of the squared surprises, and the square of what rounding may have cost
 
     # -- observations --------------------------------------------------------------------------
 
@@ -77,41 +79,50 @@ class VectorEngine(TableEngine):
         """Add rewards of leaves in contexts (n, d)."""
         assert rows.contexts is not None
         slots = self._touch(rows.leaves)
-        of_slot = self.slots.row[slots]
-        np.add.at(self._table[:, kernels.COUNT], of_slot, 1.0)
-        np.add.at(self._table[:, kernels.TOTAL], of_slot, rows.rewards)
-        self._observe_rows(*self._fewer_rows(slots, np.column_stack([rows.contexts, rows.rewards])))
+        stacked = np.column_stack([rows.contexts, rows.rewards])
+        if len(slots) == 1:
+            distinct, sums, fewer = slots, np.array([[1.0, rows.rewards[0], 0.0]]), (slots, stacked)
+        else:  # at most d rows per leaf, so that a path is walked at most d times per leaf
+            triangles, distinct, sums = self._triangles(slots, stacked)
+            unpacked = np.empty((len(triangles), len(self._mean), len(self._mean) + 1))
+            kernels.unpack(triangles, 0, unpacked)
+            fewer = _flat(distinct, unpacked)
+        self._take(distinct, sums, *fewer)
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the rewards that were summed for distinct leaves, as at most d rows per leaf."""
         rows, values, residual = statistics.as_rows(self._mean)
         values = values + np.einsum("nij,j->ni", rows, self._mean)
         slots = self._touch(leaves)
-        self._table[self.slots.row[slots], : kernels.TRIANGLE] += np.column_stack(
-            [statistics.count, statistics.sum_y, residual]
-        )
-        self._account[0] += residual.sum() / self._noise_deviation**2
-        self._observe_rows(*_flat(slots, np.concatenate([rows, values[:, :, None]], axis=2)))
+        sums = np.column_stack([statistics.count, statistics.sum_y, residual])
+        self._take(slots, sums, *_flat(slots, np.concatenate([rows, values[:, :, None]], axis=2)))
+
+    def _take(self, distinct: Nodes, sums: Floats, slots: Nodes, rows: Floats) -> None:
+        """Add counts, sums and unexplained squares to the evidence of distinct slots, and then the rows of slots."""
+        self._table[self.slots.row[distinct], : kernels.TRIANGLE] += sums
+        self._account[0] += sums[:, kernels.RESIDUAL].sum() / self._noise_deviation**2
+        self._observe_rows(slots, rows)
 
     def place(self, leaves: Nodes, evidence: Floats) -> None:
         """Forget everything, and know this evidence of distinct leaves and nothing else."""
         slots = self._touch(leaves)
+        collected = self._room_to_collect()
         self._table[:] = 0.0
         self._table[self.slots.row[slots]] = evidence
         self._keeps_messages = False
-        self._remake()
+        self._remake(collected)
 
     def place_rows(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
         """Forget everything, and have leaves say that row' theta = value with unit noise, one for each of the rows."""
         slots = self._touch(leaves)
-        triangles, of_slot, residual = self._triangles(slots, np.column_stack([rows, values]))
+        triangles, distinct, sums = self._triangles(slots, np.column_stack([rows, values]))
+        collected = self._room_to_collect()
         self._table[:] = 0.0
-        places = self.slots.row[of_slot]
-        self._table[places, kernels.COUNT] = 1.0
-        self._table[places, kernels.RESIDUAL] = residual
+        places = self.slots.row[distinct]
+        self._table[places, : kernels.TRIANGLE] = sums
         self._table[places, kernels.TRIANGLE :] = triangles
         self._keeps_messages = False
-        self._remake()
+        self._remake(collected)
 
     def keep_messages(self, slots: Nodes, triangle: Floats, pull: Floats, target: Floats, surprise: float) -> None:
         """Have these messages, which say more than the evidence, at all slots, and go on from them alone."""
@@ -129,14 +140,21 @@ class VectorEngine(TableEngine):
         arrays |= {"target": self._target[:n], "surprise": self._account[:1]}
         return {name: array.copy() for name, array in arrays.items()}
 
-    def _remake(self) -> None:
-        """Make all messages again from the evidence, in one rootward pass."""
+    def _room_to_collect(self) -> Floats:
+        return np.empty((self.slots.count, self.kind.width - kernels.TRIANGLE))
+
+    def _remake(self, collected: Floats) -> None:
+        """Make all messages again from the evidence, in one rootward pass; collected is room for it."""
         kept = self.slots
-        collected = np.empty((kept.count, self.kind.width - kernels.TRIANGLE))
         kernels.remake(
             kept.parent, kept.class_, kept.row, self._mean, self._noise_deviation, self._factor, self._table, collected,
             self._triangle, self._pull, self._target, self._stale, self._account,
         )  # fmt: skip
+
+    def _made_good(self) -> None:
+        """Make all messages again where rounding may have cost too much; what is read begins with this."""
+        if self._account[1] > _MOST_LOST**2 and not self._keeps_messages:
+            self._remake(self._room_to_collect())
 
     def _observe_rows(self, slots: Nodes, rows: Floats) -> None:
         kept = self.slots
@@ -145,28 +163,22 @@ class VectorEngine(TableEngine):
             self._factor,
             self._table, self._triangle, self._pull, self._target, self._stale, self._reach, self._account,
         )  # fmt: skip
-        if self._account[1] > _MOST_LOST and not self._keeps_messages:
-            self._remake()
-
-    def _fewer_rows(self, slots: Nodes, rows: Floats) -> tuple[Nodes, Floats]:
-        """The same rewards in at most d rows per leaf, so that a path is walked at most d times per leaf."""
-        if len(slots) == 1:
-            return slots, rows
-        triangles, of_slot, residual = self._triangles(slots, rows)
-        self._table[self.slots.row[of_slot], kernels.RESIDUAL] += residual
-        self._account[0] += residual.sum() / self._noise_deviation**2
-        unpacked = np.empty((len(triangles), len(self._mean), len(self._mean) + 1))
-        kernels.unpack(triangles, 0, unpacked)
-        return _flat(of_slot, unpacked)
 
     def _triangles(self, slots: Nodes, rows: Floats) -> tuple[Floats, Nodes, Floats]:
-        """A packed triangle for each of the slots that say the same as all of its rows, and what those leave over."""
+        """For each distinct slot a packed triangle that says the same as all of its rows; the slots; and their sums.
+
+        That is how many rows each had, the sum of their values, and the squares that no parameter explains.
+        """
         order = np.argsort(slots, kind="stable")
-        distinct, counts = np.unique(slots, return_counts=True)
+        distinct, group, counts = np.unique(slots, return_inverse=True, return_counts=True)
         triangles = np.zeros((len(distinct), self.kind.width - kernels.TRIANGLE))
+        sums = np.zeros((len(distinct), kernels.TRIANGLE))
+        sums[:, kernels.COUNT] = counts
+        np.add.at(sums[:, kernels.TOTAL], group, rows[:, -1])
         residual = np.empty(len(distinct))
         kernels.triangulate(rows[order], counts, triangles, residual)
-        return triangles, distinct, residual
+        sums[:, kernels.RESIDUAL] = residual
+        return triangles, distinct, sums
 
     def _make_room(self, before: int) -> None:
         n = self.slots.count
@@ -181,6 +193,7 @@ class VectorEngine(TableEngine):
 
     def _refreshed_roots(self) -> Floats:
         """F' by slot, with the stale ones computed again."""
+        self._made_good()
         draws.refresh_roots(
             self._stale[: self.slots.count], self.slots.class_, self._factor, self._triangle, self._root
         )
@@ -278,6 +291,7 @@ class VectorEngine(TableEngine):
 
     def log_evidence(self) -> float:
         """The log density of all rewards observed so far."""
+        self._made_good()
         constant = float(self.table[:, kernels.COUNT].sum()) * math.log(2.0 * math.pi * self._noise_deviation**2)
         return -0.5 * (constant + float(self._account[0])) - self._log_determinant()
 

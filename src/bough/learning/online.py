@@ -71,9 +71,9 @@ class Refit:
             return posterior
         try:
             model = refitted(self._given, posterior.statistics)
-        except ValueError:  # nothing to learn a variance from yet: what was assumed so far goes on
+            return posterior.on(model)
+        except (ValueError, MemoryError):  # nothing to learn a variance from yet: what was assumed so far goes on
             return posterior
-        return posterior.on(model)
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a file keeps: the model that was given, but for what refits leave as it is."""

@@ -9,9 +9,11 @@ import numpy as np
 from scipy.special import expit
 
 from bough._arrays import Floats, Names
-from bough.model.likelihood import LARGEST, Likelihood, check_each, column_beside, raise_constant, raise_odd_sums
+from bough.model.likelihood import Likelihood, check_each, column_beside, raise_constant, raise_odd_sums
 from bough.model.logistic import logistic_mean
 from bough.model.model import Model
+
+_MOST_TRIALS = 2.0**53  # beyond it not every whole number is one
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class Bernoulli(Likelihood):
     def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> Floats:
         cls.check_words(trials, exposure)
         given = column_beside(trials, "trials", rewards)
-        sound = (given >= 1.0) & (given == np.floor(given)) & (given < LARGEST)
-        check_each(given, sound, "number of trials", "a whole number of 1 or more")
+        sound = (given >= 1.0) & (given == np.floor(given)) & (given < _MOST_TRIALS)
+        check_each(given, sound, "number of trials", "a whole number of 1 or more, and below 9e15")
         check_each(
             rewards,
             (rewards >= 0.0) & (rewards <= given) & (rewards == np.floor(rewards)),

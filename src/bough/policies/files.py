@@ -31,7 +31,7 @@ def read(path: str | os.PathLike[str], policy: str) -> Iterator[Contents]:
     with opened as contents:
         found = contents.header["policy"]
         if found != policy:
-            raise ValueError(f"it holds a {reprlib.repr(found)}; load it by that class, and not by {policy}")
+            raise _storage.OtherFileError(f"holds a {reprlib.repr(found)}; load it by that class, and not by {policy}")
         yield contents
 
 

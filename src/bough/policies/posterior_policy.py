@@ -116,20 +116,25 @@ class PosteriorPolicy(ScoringPolicy):
 
     def _learn(self, place: int, reward: float, context: Floats | None) -> None:
         """`update`, of an action given by its place in `tree.actions`, and of numbers that have been checked."""
+        if self._refit is None:
+            self._observe(place, reward, context)
+            return
+        with self._refit.lock:
+            self._observe(place, reward, context)
+            self.posterior = self._refit.after(1, self.posterior)
+
+    def _observe(self, place: int, reward: float, context: Floats | None) -> None:
         model, leaf = self.posterior.model, self.posterior.model.tree.leaves[place : place + 1]
         if context is None:
             self.posterior._observe_one(int(leaf[0]), reward)
         else:
             self.posterior._observe(one_row(model, leaf, reward, context))
-        if self._refit is not None:
-            with self._refit.lock:
-                self.posterior = self._refit.after(1, self.posterior)
 
     # -- files ---------------------------------------------------------------------------------
 
     @property
     def _options(self) -> dict[str, Any]:
-        """What the policy was asked to do, by the names that its class takes."""
+        """What the policy was asked to do, by the names that its class takes; a subclass adds its own."""
         return {"refit": self._refit is not None}
 
     def save(self, path: str | os.PathLike[str]) -> None:

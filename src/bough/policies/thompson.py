@@ -92,4 +92,4 @@ class TS(HierTS):
 def _checked_search(search: bool | None) -> bool | None:
     if search is not None and not isinstance(search, (bool, np.bool_)):
         raise ValueError(f"search is {search!r}; give True, False, or None for where it pays")
-    return search
+    return None if search is None else bool(search)

@@ -187,7 +187,7 @@ def _in_parallel(
 def _run_chunk(
     run_seeds: Iterable[np.random.SeedSequence], problem: Problem, plan: Mapping[str, Any], rounds: int
 ) -> dict[str, list[RunResult]]:
-    """What each policy came to in the runs with these _seeds."""
+    """What each policy came to in the runs with these seeds."""
     played: dict[str, list[RunResult]] = {name: [] for name in plan}
     runners: dict[str, Runner] = {}
     model = None

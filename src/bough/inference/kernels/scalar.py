@@ -94,7 +94,7 @@ def refresh_slot(slot: int, above: int, v: float, state: Floats, law: Floats) ->
 
 @kernel
 def refresh(
-    rootward: Nodes,  # (n,) slots, descending
+    leafward: Nodes,  # (n,) slots, ascending
     parent: Nodes,  # (T,)
     slot_class: Nodes,  # (T,)
     variance: Floats,  # (n_classes,)
@@ -102,8 +102,8 @@ def refresh(
     law: Floats,  # (T, 3)
 ) -> None:
     """Overwrites the laws of the given slots, and tells their parents' states what has changed."""
-    for i in range(len(rootward)):
-        slot = rootward[i]
+    for i in range(len(leafward) - 1, -1, -1):
+        slot = leafward[i]
         refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
 
 

@@ -110,15 +110,15 @@ def climb(
 ) -> None:
     """Takes the row w' theta = r from a slot to the root, updating triangle to stale.
 
-    Adds to account the squared surprise above the root, and how much rounding may have cost the messages on the way, in
-    standard deviations of what they speak of.
+    Adds to account the squared surprise above the root, and the square of what rounding may have cost the messages on
+    the way, in standard deviations of what they speak of.
     """
     while slot >= 0:
         _into(w, slot_class[slot], factor, own)
         size = _size(w, reach)
         r = enter(own, w, r, slot, triangle, pull, target, cosine, sine)
         if _is_narrow(triangle, slot):
-            account[1] += _ROUNDING * size * abs(r)
+            account[1] += (_ROUNDING * size * r) ** 2
         stale[slot] = True
         slot = parent[slot]
     account[0] += r * r
@@ -193,7 +193,7 @@ def observe_row(
     if _is_narrow(triangle, slot):
         r = message_row(evidence, row, combination, left, slot_class[slot], factor, mean, deviation, w)
         if singular:
-            account[1] += _ROUNDING * size * abs(r)
+            account[1] += (_ROUNDING * size * r) ** 2
     climb(
         w, r, parent[slot], parent, slot_class, factor, triangle, pull, target, stale, own, cosine, sine, reach, account
     )
