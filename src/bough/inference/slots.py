@@ -134,7 +134,9 @@ class Slots:
 
 
 def grown(array: _Array, size: int) -> _Array:
-    """A copy with room for `size` entries; the new ones are zero."""
+    """The array with room for `size` entries, the new ones zero; a copy unless it has room enough."""
+    if len(array) >= size:
+        return array
     larger = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
     return cast(_Array, larger)
