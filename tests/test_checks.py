@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from places import ROOT
 
 BIN = Path(sys.executable).parent

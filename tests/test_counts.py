@@ -5,7 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-from places import FIXTURES
 from scipy.special import expit
 from scipy.stats import chisquare
 
@@ -14,6 +13,7 @@ from bough.learning.fit import _objective
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.options import FitOptions, groups_of
+from places import FIXTURES
 
 KINDS = {"bernoulli": bough.BernoulliModel, "poisson": bough.PoissonModel}
 TREE = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})

@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from places import ROOT
 
 import bough
+from places import ROOT
 
 
 def run(code: str) -> str:

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from places import FIXTURES
 
 import bough
+from places import FIXTURES
 
 FILES = FIXTURES / "version1"
 EXPECTED = json.loads((FILES / "expected.json").read_text())

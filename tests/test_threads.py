@@ -6,9 +6,9 @@ import threading
 
 import numpy as np
 import pytest
-from threads import check_consistent, in_threads
 
 import bough
+from threads import check_consistent, in_threads
 
 TREE = bough.Tree.balanced(10, 4)
 KINDS = {

@@ -5,11 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from places import ROOT
 
 import bough
 from bough import cli
 from bough.cli import commands, parser
+from places import ROOT
 
 DOCS = ROOT / "docs"
 TINY = ["--runs", "3", "--rounds", "4"]

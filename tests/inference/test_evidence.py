@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from cases import cases, learned
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import textbook
-from test_updates import assert_same
 
 import bough
+from cases import cases, learned
+from naive import textbook
+from test_updates import assert_same
 
 TREE = bough.Tree.from_nested({"tea": ["green", "black", "white"], "coffee": {"hot": ["espresso"], "cold": ["brew"]}})
 OTHER = bough.Tree.from_nested({"drinks": ["black", "brew", "green", "espresso", "white", "water"]})

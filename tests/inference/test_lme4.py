@@ -3,9 +3,9 @@
 import csv
 
 import numpy as np
-from places import FIXTURES
 
 import bough
+from places import FIXTURES
 
 
 def read(name: str) -> list[dict[str, str]]:

@@ -2,12 +2,12 @@
 
 import threading
 
-import file_parts
 import numpy as np
 import pytest
-from threads import check_consistent, in_threads
 
 import bough
+import file_parts
+from threads import check_consistent, in_threads
 
 TREE = bough.Tree.from_nested({"tea": ["green", "black", "white"], "coffee": {"hot": ["short", "long", "iced"]}})
 NAMES = list(TREE.actions)

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from file_parts import Entry, npy, npy_header, npy_of, zipped
-from places import FIXTURES
 
 import bough
+from file_parts import Entry, npy, npy_header, npy_of, zipped
+from places import FIXTURES
 
 MOST_MEMORY = 200_000_000  # bytes that a file may take to be loaded or refused
 BOMB = 50_000_000  # bytes that a bomb's array has
