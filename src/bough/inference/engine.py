@@ -49,11 +49,8 @@ class Engine(Protocol):
         """Forget everything, and know this evidence of distinct leaves and nothing else."""
         ...
 
-    def settle(self, log: Rows | None, propagate: bool) -> bool:
-        """Refine what was only approximated; whether there was anything to refine.
-
-        A contextual engine of counts needs the whole log for it.
-        """
+    def settle(self, log: Rows | None, propagate: bool) -> None:
+        """Refine what was only approximated; a contextual engine of counts needs the whole log for it."""
         ...
 
     def snapshot(self) -> Self:
@@ -169,11 +166,10 @@ class TableEngine(ABC):
         """Nothing."""
         return
 
-    def settle(self, log: Rows | None, propagate: bool) -> bool:  # noqa: ARG002
+    def settle(self, log: Rows | None, propagate: bool) -> None:  # noqa: ARG002
         """Nothing to refine: the posterior is exact."""
         if log is not None:
             raise ValueError("this model keeps all that it needs; call settle() without a log")
-        return False
 
     @property
     def n_observations(self) -> int:

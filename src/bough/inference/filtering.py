@@ -134,7 +134,7 @@ class ContextCountEngine(VectorEngine):
             "all of them to settle, as bough.Observations"
         )
 
-    def settle(self, rows: Rows | None, propagate: bool) -> bool:
+    def settle(self, rows: Rows | None, propagate: bool) -> None:
         """Forget everything, and have the Gaussian at the mode of the posterior of a log; from there, propagate."""
         if rows is None:
             raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
@@ -148,7 +148,6 @@ class ContextCountEngine(VectorEngine):
             vars(self).update(vars(before))
             raise
         self.is_partial = False
-        return True
 
     def _settle_on(self, log: _Log, propagate: bool) -> None:
         precision, information, log_probability = self._mode(log)

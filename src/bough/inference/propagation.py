@@ -72,11 +72,10 @@ class CountEngine(ScalarEngine):
         if (evidence[:, kernels.WIDTH] < 0.0).any():
             self._settle()
 
-    def settle(self, log: Rows | None, propagate: bool) -> bool:
+    def settle(self, log: Rows | None, propagate: bool) -> None:
         """Make sites again until no cavity moves."""
         super().settle(log, propagate)
         self._settle()
-        return True
 
     def _settle(self) -> None:
         slots = self._observed_slots
