@@ -27,6 +27,8 @@ class Rows(NamedTuple):
     """(n, d), in a contextual model."""
     exposure: Floats | None
     """The trials of each reward, or its exposure; None where rewards are Gaussian."""
+    times: Floats | None = None
+    """When each reward came, counted from the clock's start; None where all come now."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
