@@ -21,10 +21,10 @@ def aged(evidence: Floats, row: int, now: float, own: float, half_life: float) -
     """(share, shift, spread): the law of an action of variance `own` given its parent, at or after its last reward."""
     if evidence[row, COUNT] <= 0.0:
         return 1.0, 0.0, own
-    elapsed = _LOG_2 * ((now - evidence[row, LAST]) / half_life)
-    left = math.exp(-elapsed)
-    share = left * evidence[row, SHARE] - math.expm1(-elapsed)
-    return share, left * evidence[row, SHIFT], left * left * evidence[row, SPREAD] - math.expm1(-2.0 * elapsed) * own
+    lost = -math.expm1(-_LOG_2 * ((now - evidence[row, LAST]) / half_life))
+    left = 1.0 - lost
+    spread = left * left * evidence[row, SPREAD] + lost * (1.0 + left) * own
+    return left * evidence[row, SHARE] + lost, left * evidence[row, SHIFT], spread
 
 
 @kernel
