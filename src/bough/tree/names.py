@@ -22,6 +22,7 @@ from bough._arrays import Integers, Names, Nodes
 _LARGEST_SELF_HASH = 2**61 - 2  # Python hashes an integer up to here (but -1) to itself
 _BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
+_SHORTEST_RUN = 8  # names that stand together, from which on copying them as slices is quicker
 
 
 class UnknownNameError(KeyError):
@@ -188,6 +189,49 @@ class StoredNames:
         name, times = max(seen.items(), key=lambda item: item[1])
         return (name, times) if times > 1 else None
 
+    def edited(self, source: Nodes, number: Nodes, child_start: Nodes, added: Sequence[Hashable]) -> StoredNames:
+        """The names of a tree whose node i is this one's node `source[i]`, or the j-th added where that is V + j.
+
+        `number` is the way back, -1 for nodes that are gone; `child_start` is the new tree's.
+        """
+        n_children = np.diff(child_start)
+        inner, leaves = (np.flatnonzero(flags).astype(np.int32) for flags in (n_children, n_children == 0))
+        names = StoredNames(
+            inner,
+            leaves,
+            self._picked(self.inner, self._inner_nodes, source[inner], added),
+            self._picked(self.actions, self._leaves, source[leaves], added),
+        )
+        names._index = self._edited_index(number, added)
+        return names
+
+    def _picked(self, column: Names, nodes: Nodes, wanted: Nodes, added: Sequence[Hashable]) -> Names:
+        """The names of the wanted nodes, nearly all of which are in this column, the one of these nodes."""
+        n = len(self.inner) + len(self.actions)
+        rank = np.full(n + len(added), -1, dtype=np.int32)
+        rank[nodes] = np.arange(len(nodes), dtype=np.int32)
+        place = rank[wanted]
+        elsewhere = np.flatnonzero(place < 0)
+        others = as_column(added[i - n] if i >= n else self.name(i) for i in wanted[elsewhere].tolist())
+        if len(others) == len(wanted):
+            return others
+        place[elsewhere] = 0
+        mixed = column.dtype.kind == "O" or (len(others) > 0 and others.dtype != column.dtype)
+        picked = _taken(column.astype(object) if mixed else column, place)
+        picked[elsewhere] = others
+        return as_column(picked) if mixed else picked
+
+    def _edited_index(self, number: Nodes, added: Sequence[Hashable]) -> tuple[Integers, Nodes]:
+        hashes, nodes = self._index
+        nodes = number[nodes]
+        kept = nodes >= 0
+        hashes, nodes = hashes[kept], nodes[kept]
+        more = _hash_each(added, len(added))
+        order = np.argsort(more, kind="stable")
+        place = np.searchsorted(hashes, more[order])
+        coming = number[len(number) - len(added) :][order]
+        return np.insert(hashes, place, more[order]), np.insert(nodes, place, coming)
+
 
 class ActionNames(Sequence[Hashable]):
     """The actions' names in the order of `tree.leaves`: reads like a list, stored as an array.
@@ -298,6 +342,17 @@ def as_column(names: Iterable[object]) -> Names:
                 f"{value!r} cannot be a node's name: it is not hashable; use a string, an integer or a tuple"
             ) from None
     return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _taken(column: Names, place: Nodes) -> Names:
+    """`column[place]`, by slices where places follow one another: numpy takes strings slowly one by one."""
+    breaks = np.flatnonzero(np.diff(place) != 1) + 1
+    if _SHORTEST_RUN * len(breaks) > len(place):
+        return column[place]
+    starts = np.concatenate([[0], breaks])
+    first = place[starts]
+    last = first + np.diff(starts, append=len(place))
+    return np.concatenate([column[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
 
 
 def _is_huge(column: Names) -> bool:
