@@ -27,10 +27,10 @@ class Rows(NamedTuple):
     """(n, d), in a contextual model."""
     exposure: Floats | None
     """The trials of each reward, or its exposure; None where rewards are Gaussian."""
-    weights: Floats | None = None
-    """How much each counts; None: as one."""
     times: Floats | None = None
     """When each was, after the clock was started; None: now."""
+    weights: Floats | None = None
+    """How much each counts; None: as one."""
 
     @property
     def counts(self) -> Floats:

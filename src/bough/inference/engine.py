@@ -225,18 +225,21 @@ class TableEngine(ABC):
         try:
             if slot_above < 0:
                 slot_above = int(self.slots.touch(above, are_leaves=False)[0])
-            slot = self.slots.add(node, slot_above, self._class_for_messages(class_))
+            slot = self.slots.add(node, slot_above, self._class_of_action(class_))
             self._make_room_for_rows()
             self._make_room(before)
         except MemoryError:
             self.slots.forget(before)
             raise
-        if self.slots.row[slot_above] >= 0:
-            self.slots.make_inner(slot_above)
+        self.slots.make_inner(slot_above, self._class_of_category(int(self.slots.class_[slot_above])))
         self._begin(np.array([slot], dtype=np.int32))
 
-    def _class_for_messages(self, class_: int) -> int:
-        """The class that an action of this covariance class has where messages are made."""
+    def _class_of_action(self, class_: int) -> int:
+        """The class of the slot of an action of this covariance class."""
+        return class_
+
+    def _class_of_category(self, class_: int) -> int:
+        """The class of the slot of a category, where that of an action is given."""
         return class_
 
     def weight(self, leaf: int) -> float:

@@ -7,6 +7,7 @@ which of them could not have come from observations, and what sums they amount t
 | rewards | columns |
 | --- | --- |
 | Gaussian | their number, their mean, their sum of squares around it |
+| of actions that drift | their number; the law that they leave, and when; a message; two parts of the log evidence |
 | clicks, counts | their number, sum, sum of squares and exposure; the site that stands for them, and its cavity |
 | in contexts | their number, sum, and squares that no parameter explains; a triangle [R | z] that says the rest |
 """
@@ -22,7 +23,7 @@ import numpy as np
 from bough._arrays import Floats, Names
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
-from bough.inference.kernels import propagation, scalar, vector
+from bough.inference.kernels import drift, propagation, scalar, vector
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 
@@ -96,6 +97,35 @@ class RewardEvidence(Evidence):
         row[scalar.SPREAD] = max(row[scalar.SPREAD], 0.0)
         if left == 0.0:
             row[:] = 0.0
+
+
+class DriftEvidence(Evidence):
+    """Gaussian rewards of a K-armed model whose actions drift, in deviations from the prior mean."""
+
+    width = 9
+
+    def sound(self, table: Floats) -> Any:
+        count, _, share, spread, _, precision, _, _, residual = table.T
+        good = (count > 0.0) & (share >= 0.0) & (share <= 1.0) & (spread >= 0.0)
+        return good & (precision > 0.0) & (residual >= 0.0)
+
+    def statistics(self, actions: Names, table: Floats) -> Statistics:  # noqa: ARG002
+        raise ValueError(
+            "sums cannot tell when rewards came, so a posterior of actions that drift has none; keep the log itself"
+        )
+
+    def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
+        """What actions and parents deviate by grows by the same; what no parent explains of rewards does not."""
+        moved = table.copy()
+        moved[:, drift.SHIFT] += (1.0 - table[:, drift.SHARE]) * (old_mean - new_mean)
+        moved[:, drift.INFORMATION] += table[:, drift.PRECISION] * (old_mean - new_mean)
+        return moved
+
+    def _scale(self, table: Floats, factor: float) -> None:  # noqa: ARG002
+        raise ValueError("with drift old rewards count less by themselves; discount and half_life go with other models")
+
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:  # noqa: ARG002
+        raise ValueError("with drift rewards cannot be taken back; give the log without them to a new agent")
 
 
 class CountEvidence(Evidence):
@@ -269,4 +299,6 @@ def evidence_of(model: Model) -> Evidence:
     """What a model's evidence looks like."""
     if not model.is_scalar:
         return ContextEvidence(model)
+    if model.drift_half_life is not None:
+        return DriftEvidence()
     return RewardEvidence() if model.kind.is_conjugate else CountEvidence(model)

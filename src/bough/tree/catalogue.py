@@ -51,11 +51,11 @@ class Catalogue:
         """The node of that name, or -1."""
         if self._names:
             try:
-                node = self._number.get(name, -1)  # type: ignore[call-overload]
+                node = self._number.get(name, -1)
             except TypeError:
                 return -1
             if node >= 0 and is_bool(self.name(node)) == is_bool(name):
-                return node  # type: ignore[no-any-return]
+                return node
             node = self.tree.node_names.find(name)
             return -1 if node in self._gone else node
         return self.tree.node_names.find(name)
