@@ -166,8 +166,8 @@ class DriftEngine(ScalarEngine):
         return -0.5 * (constant + float(own) + float(deviance))
 
 
-def check_same_drift(old: Model, new: Model, old_leaves: Nodes, new_leaves: Nodes) -> None:
-    """Refuse to take what is known of these leaves to a model where it would be something else.
+def check_same_drift(old: Model, new: Model, old_classes: Nodes, new_leaves: Nodes) -> None:
+    """Refuse to take what is known of leaves, which were of these classes, to a model where it would be something else.
 
     What a drifting action keeps holds for one noise, one drift, and one variance of the action; the prior mean, the
     tree and the variances above actions may change.
@@ -176,10 +176,7 @@ def check_same_drift(old: Model, new: Model, old_leaves: Nodes, new_leaves: Node
         return
     if old.drift is None and new.drift is None:
         return
-    before, after = (
-        old.classes.table[old.classes.of_node[old_leaves]],
-        new.classes.table[new.classes.of_node[new_leaves]],
-    )
+    before, after = old.classes.table[old_classes], new.classes.table[new.classes.of_node[new_leaves]]
     others = np.flatnonzero(before != after)
     if old.drift != new.drift:
         what = f"drift is {new.drift!r} and was {old.drift!r}"

@@ -285,7 +285,7 @@ class TableEngine(ABC):
         if self._faded < _LEAST_FADED:
             self._made_good()
 
-    def advance(self, now: float) -> None:
+    def advance(self, now: float) -> None:  # noqa: B027
         """Nothing: only drift minds the time."""
 
     @abstractmethod

@@ -250,16 +250,16 @@ def _never_observed(reward: float) -> str:
 
 
 def without_row(triangle: Floats, residual: float, row: Floats) -> tuple[Floats, float] | None:
-    """The triangle [R | z] (d, d + 1) and the residual squares before a row [x | y] was folded in; None if it never was.
+    """The triangle [R | z] (d, d + 1) and the residual squares before a row [x | y] came in; None if it never did.
 
     Some unit vector (q, a) takes the rows [R | z] and [0 | r] to [x | y]. A reflection that takes it to the last axis
     turns them into the row and what there was before it, which is made a triangle again: rotations only, so that the
     outcome is exact relative to the triangle that was given.
 
     >>> import numpy as np
-    >>> without_row(np.array([[2.0, 1.0, 3.0], [0.0, 1.0, 1.0]]), 0.0, np.array([2.0, 1.0, 3.0]))
-    (array([[0., 1., 1.],
-           [0., 0., 0.]]), 0.0)
+    >>> triangle, residual = without_row(np.array([[5.0, 2.2]]), 0.16, np.array([3.0, 1.0]))
+    >>> triangle.round(9), round(residual, 9)  # before (3, 1) came there was (4, 2)
+    (array([[4., 2.]]), 0.0)
     """
     d = len(triangle)
     R, z, x, y = triangle[:, :d], triangle[:, d], row[:d], float(row[d])

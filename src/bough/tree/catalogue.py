@@ -6,6 +6,7 @@ is gone from the tree and was added elsewhere, under the same name. `folded` mak
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -41,9 +42,18 @@ class Catalogue:
         self._more_children: dict[int, int] = {}  # than the tree gives a node
 
     @property
+    def n_changes(self) -> int:
+        """How many changes there have been since the tree was made."""
+        return len(self._names)
+
+    @property
     def is_changed(self) -> bool:
         """Whether it differs from its tree."""
         return bool(self._names)
+
+    def copy(self) -> Catalogue:
+        """A catalogue that goes on by itself."""
+        return copy.deepcopy(self, {id(self.tree): self.tree})
 
     # -- looking up ----------------------------------------------------------------------------
 

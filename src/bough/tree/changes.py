@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from bough._arrays import Nodes
 from bough.tree.editing import edit, stored_names
 from bough.tree.names import UnknownNameError
 from bough.tree.tree import Tree
+
+_SHOWN = 3  # names of a kind when changes are printed
 
 
 class Comparison(NamedTuple):
@@ -145,3 +148,48 @@ def with_ghosts(new: Tree, old: Tree, ghosts: Nodes) -> Haunted:
     add |= {name: hosts[rank] if hosts else new.name(0) for name, rank in zip(names, ranks, strict=True)}
     tree, number = edit(new, add=add)
     return Haunted(tree, number, tree.node_names.find_all(names))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What `adopt` has changed, by the names of the actions; printed it takes three lines.
+
+    >>> print(Changes(added=["kettle-3"], retired=["kite"], moved=[], renamed={"mug": "cup"}))
+    added 1: 'kettle-3'
+    retired 1: 'kite'; restored 0; forgotten 0
+    moved 0; renamed 1: 'mug' to 'cup'
+    """
+
+    added: list[Hashable] = field(default_factory=list)
+    """Actions that were not there before."""
+    retired: list[Hashable] = field(default_factory=list)
+    """Actions that the new table lacks, and that are not chosen any more."""
+    moved: list[Hashable] = field(default_factory=list)
+    """Actions that hang below a category of another name now."""
+    renamed: dict[Hashable, Hashable] = field(default_factory=dict)
+    """The new name of each action that was renamed, by the old one."""
+    restored: list[Hashable] = field(default_factory=list)
+    """Actions that were retired and are listed again."""
+    forgotten: list[Hashable] = field(default_factory=list)
+    """Actions that the new table lacks, and that were removed with their evidence."""
+
+    def __str__(self) -> str:
+        renamed = [f"{old!r} to {new!r}" for old, new in self.renamed.items()]
+        gone = (("retired", self.retired), ("restored", self.restored), ("forgotten", self.forgotten))
+        lines = [
+            _count("added", self.added),
+            "; ".join(_count(verb, names) for verb, names in gone),
+            f"{_count('moved', self.moved)}; {_listing('renamed', len(renamed), renamed)}",
+        ]
+        return "\n".join(lines)
+
+
+def _count(verb: str, names: list[Hashable]) -> str:
+    return _listing(verb, len(names), [repr(name) for name in names[:_SHOWN]])
+
+
+def _listing(verb: str, n: int, shown: list[str]) -> str:
+    if not n:
+        return f"{verb} 0"
+    more = f" and {n - _SHOWN:,} more" if n > _SHOWN else ""
+    return f"{verb} {n:,}: {', '.join(shown[:_SHOWN])}{more}"
