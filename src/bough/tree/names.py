@@ -132,9 +132,10 @@ class StoredNames:
         rank = np.minimum(np.searchsorted(self._leaves, nodes), len(self._leaves) - 1)
         names: list[Hashable] = self.actions[rank].tolist()
         inner = np.flatnonzero(self._leaves[rank] != nodes)
-        rank = np.searchsorted(self._inner_nodes, nodes[inner])
-        for i, name in zip(inner.tolist(), self.inner[rank].tolist(), strict=True):
-            names[i] = name
+        if len(inner):
+            rank = np.searchsorted(self._inner_nodes, nodes[inner])
+            for i, name in zip(inner.tolist(), self.inner[rank].tolist(), strict=True):
+                names[i] = name
         return names
 
     @cached_property
@@ -187,10 +188,11 @@ class StoredNames:
         try:
             if likely == given and sure.all():
                 return found
-            # What is unknown, or shares its hash with another, is looked up by itself.
+            # What shares its hash with another name is looked up by itself.
+            known = hashes[position] == wanted
             for i, (name, one) in enumerate(zip(given, likely, strict=True)):
                 if not (sure[i] and name == one):
-                    found[i] = self.find(name)
+                    found[i] = self.find(name) if known[i] else -1
         except TypeError:  # pandas.NA will not say what it equals
             return np.fromiter(map(self.find, given), np.int32, len(given))
         return found
