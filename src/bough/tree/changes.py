@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -128,24 +129,25 @@ def with_ghosts(new: Tree, old: Tree, ghosts: Nodes) -> Haunted:
     if names and new.height == 0:
         raise ValueError(f"the new tree is the single action {new.name(0)!r}; put a category above it")
 
-    parents = old.parent[ghosts]
-    categories, above = old.with_ancestors(parents[parents >= 0])
+    @cache
+    def category(node: int) -> tuple[Hashable, bool, bool]:
+        """Its name, whether the new tree has it, and whether something can hang below it there."""
+        name = old.name(node)
+        found = new.node_names.find(name)
+        return name, found >= 0, not new.is_action(found) if found >= 0 else node > 0
+
     add: dict[Hashable, Hashable] = {}
-    hosts: list[Hashable] = []  # what goes below each category goes below these
-    called = old.node_names.names(categories)
-    found = new.node_names.find_all(called)
-    for name, node, parent in zip(called, found.tolist(), above.tolist(), strict=True):
-        if node >= 0 and not new.is_action(node):
-            hosts.append(name)
-        elif parent < 0:
-            hosts.append(new.name(0))
-        elif node >= 0:
-            hosts.append(hosts[parent])
+    for below, node in zip(names, old.parent[ghosts].tolist(), strict=True):
+        while node >= 0:
+            name, is_there, can_hold = category(node)
+            if can_hold:
+                add[below] = name
+                if is_there or name in add:
+                    break
+                below = name
+            node = int(old.parent[node])
         else:
-            add[name] = hosts[parent]
-            hosts.append(name)
-    ranks = np.searchsorted(categories, parents).tolist()
-    add |= {name: hosts[rank] if hosts else new.name(0) for name, rank in zip(names, ranks, strict=True)}
+            add[below] = new.name(0)
     tree, number = edit(new, add=add)
     return Haunted(tree, number, tree.node_names.find_all(names))
 

@@ -171,9 +171,9 @@ def _known(tree: Tree, names: Sequence[Hashable]) -> Nodes:
     return nodes
 
 
-def _refuse_unknown(tree: Tree, names: Iterable[Hashable], nodes: Nodes) -> None:
-    if len(nodes) and nodes.min() < 0:
-        tree.index(list(names)[int(np.argmin(nodes))])
+def _refuse_unknown(tree: Tree, names: Sequence[Hashable], nodes: Nodes) -> None:
+    if (nodes < 0).any():
+        tree.index(names[int(np.argmin(nodes))])
 
 
 def _check_movable(tree: Tree, moved: Nodes, removed: Nodes) -> None:

@@ -105,6 +105,18 @@ class StoredNames:
         for column in (inner, actions):
             column.setflags(write=False)
 
+    @classmethod
+    def of(
+        cls, inner_nodes: Nodes, leaves: Nodes, names: Sequence[Hashable], order: Integers | None = None
+    ) -> StoredNames:
+        """Names that are given as a list, whose place `order[i]` has that of node i; the i-th where order is None."""
+        (inner, of_inner), (actions, of_actions) = (
+            _read(names, nodes if order is None else order[nodes]) for nodes in (inner_nodes, leaves)
+        )
+        stored = cls(inner_nodes, leaves, inner, actions)
+        stored._index = stored._indexed(of_inner, of_actions)
+        return stored
+
     def __getstate__(self) -> dict[str, Any]:
         # Python salts the hashes of strings anew in every process.
         return {name: value for name, value in self.__dict__.items() if name not in ("_index", "_views")}
@@ -120,15 +132,19 @@ class StoredNames:
         rank = np.minimum(np.searchsorted(self._leaves, nodes), len(self._leaves) - 1)
         names: list[Hashable] = self.actions[rank].tolist()
         inner = np.flatnonzero(self._leaves[rank] != nodes)
-        rank = np.searchsorted(self._inner_nodes, nodes[inner])
-        for i, name in zip(inner.tolist(), self.inner[rank].tolist(), strict=True):
-            names[i] = name
+        if len(inner):
+            rank = np.searchsorted(self._inner_nodes, nodes[inner])
+            for i, name in zip(inner.tolist(), self.inner[rank].tolist(), strict=True):
+                names[i] = name
         return names
 
     @cached_property
     def _index(self) -> tuple[Integers, Nodes]:
         """All hashes in ascending order, and the node that each belongs to."""
-        hashes = np.concatenate([_hashes(self.inner), _hashes(self.actions)])
+        return self._indexed(_hashes(self.inner), _hashes(self.actions))
+
+    def _indexed(self, of_inner: Integers, of_actions: Integers) -> tuple[Integers, Nodes]:
+        hashes = np.concatenate([of_inner, of_actions])
         nodes = np.concatenate([self._inner_nodes, self._leaves])
         order = np.argsort(hashes, kind="stable")
         return hashes[order], nodes[order]
@@ -172,10 +188,11 @@ class StoredNames:
         try:
             if likely == given and sure.all():
                 return found
-            # What is unknown, or shares its hash with another, is looked up by itself.
+            # What shares its hash with another name is looked up by itself.
+            known = hashes[position] == wanted
             for i, (name, one) in enumerate(zip(given, likely, strict=True)):
                 if not (sure[i] and name == one):
-                    found[i] = self.find(name)
+                    found[i] = self.find(name) if known[i] else -1
         except TypeError:  # pandas.NA will not say what it equals
             return np.fromiter(map(self.find, given), np.int32, len(given))
         return found
@@ -362,12 +379,18 @@ def as_column(names: Iterable[object]) -> Names:
     """The names as one array: int64 or variable-width strings where they are all of that kind."""
     if isinstance(names, np.ndarray) and (names.dtype.kind == "i" or (names.dtype.kind == "u" and not _is_huge(names))):
         return names.astype(np.int64)
-    values: list[Any] = names.tolist() if isinstance(names, np.ndarray) else [plain(n) for n in names]
+    values: list[Any] = names.tolist() if isinstance(names, np.ndarray) else list(names)
     kinds = set(map(type, values))
+    if any(issubclass(kind, np.generic) for kind in kinds):
+        values = list(map(plain, values))
+        kinds = set(map(type, values))
     if kinds == {str}:
         return np.array(values, dtype=np.dtypes.StringDType())
-    if kinds == {int} and all(-(2**63) <= n < 2**63 for n in values):
-        return np.array(values, dtype=np.int64)
+    if kinds == {int}:
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError:
+            pass
     for value in values:
         if is_missing(value):
             raise ValueError(f"{value!r} cannot be a node's name; give every node a name")
@@ -414,6 +437,23 @@ def _taken(column: Names, place: Nodes) -> Names:
 
 def _is_huge(column: Names) -> bool:
     return len(column) > 0 and int(column.max()) >= 2**63
+
+
+def _read(names: Sequence[Hashable], places: Nodes | Integers) -> tuple[Names, Integers]:
+    """The names in these places of a list as a column, and their hashes.
+
+    They are read in the order of the list, in which they mostly lie in memory, and hashed as they are there: numpy's
+    strings would have to be made Python's again.
+    """
+    in_order = bool((np.diff(places) > 0).all())
+    ascending: Any = places if in_order else np.sort(places)
+    listed = list(map(names.__getitem__, ascending.tolist()))
+    column = as_column(listed)
+    hashes = _hash_each(listed, len(listed)) if column.dtype.kind == "T" else _hashes(column)
+    if in_order:
+        return column, hashes
+    back = _ranks(ascending, len(names))[places]
+    return _taken(column, back), hashes[back]
 
 
 def _hashes(column: Names) -> Integers:
