@@ -300,7 +300,8 @@ class Posterior(Living):
             if not isinstance(model, Model):
                 raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
             if type(model) is not type(mine) or (model.is_scalar, model.dim) != (mine.is_scalar, mine.dim):
-                raise ValueError(f"the evidence is of {mine!r}, and model is {model!r}; give one with such rewards")
+                what = f"the evidence is that of {mine!r}, and model is {model!r}"
+                raise ValueError(f"{what}; give one with such rewards")
             number = self._number_on(model, self._checked_new_names(renamed))
             other = Posterior(model, half_life=self.half_life)
             other._clock = self._clock.copy()

@@ -48,34 +48,35 @@ def plan_adoption(
     found = compare(old.tree, tree, renamed)
     model = old.rehung(tree, found.place) if isinstance(given, Tree) else given
     before, names = old.tree, old.tree.node_names.name
-    fresh = found.gone[~np.isin(found.gone, retired)]
+    was_retired = np.zeros(before.n_nodes, dtype=np.bool_)
+    was_retired[retired] = True
+    fresh = found.gone[~was_retired[found.gone]]
     if gone == "raise" and len(fresh):
         shown = ", ".join(repr(names(node)) for node in fresh[:_SHOWN].tolist())
         more = f" and {len(fresh) - _SHOWN:,} more" if len(fresh) > _SHOWN else ""
         raise ValueError(
             f"the new table lacks {len(fresh):,} actions: {shown}{more}; keep them, or choose gone='retire' or 'forget'"
         )
-    ghosts = np.intersect1d(found.gone, retired) if gone == "forget" else found.gone
+    ghosts = found.gone[was_retired[found.gone]] if gone == "forget" else found.gone
     ghosts = _without_categories(before, tree, ghosts, weight)
     haunted = with_ghosts(tree, before, ghosts)
     number = np.where(found.place < 0, -1, haunted.number[found.place])
     number[ghosts] = haunted.ghosts
     if len(ghosts):
         model = _with_ghosts(model, old, haunted.tree, haunted.number)
-    back = np.intersect1d(retired, before.leaves[found.place[before.leaves] >= 0])
     changes = Changes(
         added=_names(tree, found.added),
         retired=_names(before, np.intersect1d(fresh, ghosts)),
         moved=_names(before, found.moved),
         renamed=dict(renamed or {}),
-        restored=_names(before, back),
+        restored=_names(before, retired[found.place[retired] >= 0]),
         forgotten=_names(before, fresh) if gone == "forget" else [],
     )
     return Adoption(model, number.astype(np.int32), np.sort(haunted.ghosts).astype(np.int32), changes)
 
 
 def _names(tree: Tree, nodes: Nodes) -> list[Hashable]:
-    return [tree.node_names.name(node) for node in nodes.tolist()]
+    return tree.node_names.names(nodes.astype(np.int32))
 
 
 def _without_categories(old: Tree, new: Tree, ghosts: Nodes, weight: Callable[[int], float]) -> Nodes:

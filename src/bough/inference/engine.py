@@ -176,9 +176,12 @@ class TableEngine(ABC):
 
     def _take_in_fading(self) -> None:
         if self._faded != 1.0:
-            self.kind.scale(self._table[: self.slots.n_rows], self._faded)
+            self._fade(self._faded)
             self._faded = 1.0
-            self._say_all()
+
+    @abstractmethod
+    def _fade(self, factor: float) -> None:
+        """Have the evidence count that much of what it did, and make all messages again."""
 
     @abstractmethod
     def _say(self, slots: Nodes) -> None:
@@ -188,9 +191,9 @@ class TableEngine(ABC):
     def _say_all(self) -> None:
         """Make all messages again from the evidence."""
 
+    @abstractmethod
     def _begin(self, slots: Nodes) -> None:
         """Make the laws of new slots, of actions without evidence, and of what is above them."""
-        self._say(slots)
 
     def _touch(self, leaves: Nodes) -> Nodes:
         """The leaves' slots, with room for what is kept of them; nothing changes where there is no memory for it."""
@@ -220,11 +223,10 @@ class TableEngine(ABC):
 
     def add(self, node: int, parent: int, class_: int) -> None:
         """Have one more action, a node beyond the tree's last, below an inner node or an action without evidence."""
-        before, above = self.slots.count, np.array([parent], dtype=np.int32)
-        slot_above = int(self.slots.find(above)[0])
+        before, slot_above = self.slots.count, self.slots.find_one(parent)
         try:
             if slot_above < 0:
-                slot_above = int(self.slots.touch(above, are_leaves=False)[0])
+                slot_above = int(self.slots.touch(np.array([parent], dtype=np.int32), are_leaves=False)[0])
             slot = self.slots.add(node, slot_above, self._class_of_action(class_))
             self._make_room_for_rows()
             self._make_room(before)
@@ -249,14 +251,14 @@ class TableEngine(ABC):
 
     def _row_of(self, leaf: int) -> int:
         """The row of a leaf's evidence, or -1."""
-        slot = int(self.slots.find(np.array([leaf], dtype=np.int32))[0])
-        return -1 if slot < 0 else int(self.slots.row[slot])
+        slot = self.slots.find_one(leaf)
+        return -1 if slot < 0 else int(self.slots._row[slot])
 
     def forget(self, leaf: int) -> None:
         """Have no evidence of a leaf any more."""
         if self.weight(leaf) > 0.0:
             self._table[self._row_of(leaf)] = 0.0
-            self._say(self.slots.find(np.array([leaf], dtype=np.int32)))
+            self._say(np.array([self.slots.find_one(leaf)], dtype=np.int32))
 
     def relocate(self, leaf: int, to: int) -> None:
         """Have a leaf's evidence at another one, which has none, and none at the first."""

@@ -138,8 +138,9 @@ class Living(Answers):
                 )
             depth = catalogue.depth(parent) + 1
             class_ = self._class_at(depth, covariance)
-            catalogue, engine = self._catalogue, self._engine  # with one more class, perhaps
-            parent = catalogue.index(under)
+            if self._engine is not engine:  # but another one, with one more class
+                catalogue, engine = self._catalogue, self._engine
+                parent = catalogue.index(under)
             self._answers.clear()
             self._retired.pop(parent, None)  # a category is not chosen anyway
             if depth > catalogue.tree.height:
@@ -362,6 +363,8 @@ def close(engine: Engine, nodes: Nodes) -> None:
 
 def _checked_names(names: Sequence[Any]) -> list[Hashable]:
     """Names that are to be added: such as a tree can have, and none twice."""
+    if len(names) == 1 and type(names[0]) in (str, int):
+        return list(names)
     listed: list[Hashable] = as_column(names).tolist()
     seen: set[Hashable] = set()
     for name in listed:

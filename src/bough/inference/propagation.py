@@ -73,6 +73,10 @@ class CountEngine(ScalarEngine):
         if settle:
             self._settle()
 
+    def _fade(self, factor: float) -> None:
+        self.kind.scale(self._table[: self.slots.n_rows], factor)
+        self._say_all()
+
     def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
         return evidence[:, kernels.SITE_M], evidence[:, kernels.SITE_ETA]
 

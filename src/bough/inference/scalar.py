@@ -21,7 +21,7 @@ from bough._arrays import Floats, Nodes
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
 from bough.inference.engine import TableEngine
-from bough.inference.evidence import Evidence, RewardEvidence
+from bough.inference.evidence import FADED_AWAY, Evidence, RewardEvidence
 from bough.inference.kernels import scalar as kernels
 from bough.inference.kernels import scalar_draws as draws
 from bough.inference.normals import standard_normals
@@ -85,15 +85,24 @@ class ScalarEngine(TableEngine):
         self._faded = 1.0
         self._say_all()
 
+    def _begin(self, slots: Nodes) -> None:
+        self._say(slots)
+
     def _say(self, slots: Nodes) -> None:
-        stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 2)), dtype=np.int32)
-        evidence = self._table[self.slots.row[slots]]
-        self._state[slots, kernels.M], self._state[slots, kernels.ETA] = self._said(evidence)
-        self._refresh_paths(slots, stale)
+        m, eta = self._said(self._table[self.slots.row[slots]])
+        kept = self.slots
+        kernels.say_again(slots, m, eta, kept._parent, kept._class, self._variance, self._state, self._law)
 
     def _say_all(self) -> None:
         slots = self.slots.of_rows
         self.place_sites(slots, *self._said(self._table[: len(slots)]))
+
+    def _fade(self, factor: float) -> None:
+        slots = self.slots
+        kernels.fade(
+            factor, FADED_AWAY, self._mean, self._precision, slots.parent, slots.class_, slots.row, self._variance,
+            self._table, self._state, self._law,
+        )  # fmt: skip
 
     def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
         """What actions say of their parameters: a precision and an information for each row of evidence."""

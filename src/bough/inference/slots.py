@@ -86,6 +86,10 @@ class Slots:
         above = self.parent[slots]
         return np.where(above < 0, -1, np.searchsorted(nodes, self.node[above])).astype(np.int32)
 
+    def find_one(self, node: int) -> int:
+        """The slot of a node; -1 where it is untouched."""
+        return kernels.find_one(node, self._node, self._table)
+
     def find(self, nodes: Nodes) -> Nodes:
         """The slot of each node; -1 where it is untouched."""
         found = np.empty(len(nodes), dtype=np.int32)

@@ -35,6 +35,7 @@ class Untouched:
         self._classes = [np.unique(class_of_node[start:end]) for start, end in levels]
         self._has_actions = np.bincount(tree.depth[tree.leaves], minlength=tree.height + 1) > 0
         self._leaf_classes = np.unique(class_of_node[tree.leaves])
+        self._known_leaf_classes = set(self._leaf_classes.tolist())
         self._typical = _typical(tree)
         self._patchy = _is_patchy(tree, self._classes)
         single = all(len(classes) == 1 for classes in self._classes)
@@ -74,8 +75,9 @@ class Untouched:
 
     def note_leaf_class(self, class_: int) -> bool:
         """Mind that there is an action of this class; whether there was none before."""
-        if class_ in self._leaf_classes:
+        if class_ in self._known_leaf_classes:
             return False
+        self._known_leaf_classes.add(class_)
         self._leaf_classes = np.append(self._leaf_classes, class_)
         return True
 

@@ -167,6 +167,10 @@ class VectorEngine(TableEngine):
     def _say(self, _slots: Nodes) -> None:
         self._say_all()  # rows cannot be taken out of the triangles inside the tree
 
+    def _fade(self, factor: float) -> None:
+        self.kind.scale(self._table[: self.slots.n_rows], factor)
+        self._say_all()
+
     def _say_all(self) -> None:
         self._account[1] = np.inf  # all is made again when something is read
 

@@ -7,7 +7,9 @@ is gone from the tree and was added elsewhere, under the same name. `folded` mak
 from __future__ import annotations
 
 import copy
+from bisect import bisect_right
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,10 @@ class Catalogue:
         self._gone: set[int] = set()
         self._categories: set[int] = set()  # what was an action when it was made
         self._more_children: dict[int, int] = {}  # than the tree gives a node
+
+    @cached_property
+    def _level_start(self) -> list[int]:
+        return self.tree.level_start.tolist()
 
     @property
     def n_changes(self) -> int:
@@ -128,7 +134,7 @@ class Catalogue:
         n = self.tree.n_nodes
         if node >= n:
             return self._depths[node - n]
-        return int(np.searchsorted(self.tree.level_start, node, side="right")) - 1
+        return bisect_right(self._level_start, node) - 1
 
     def is_action(self, node: int) -> bool:
         """Whether a node is an action now."""

@@ -123,6 +123,58 @@ def refresh_path(
 
 
 @kernel
+def say_again(
+    slots: Nodes,  # (n,) of actions
+    m: Floats,  # (n,)
+    eta: Floats,  # (n,)
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    state: Floats,  # (T, 4)
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites what actions say, and the laws from them up to the root."""
+    for i in range(len(slots)):
+        state[slots[i], M] = m[i]
+        state[slots[i], ETA] = eta[i]
+        refresh_path(slots[i], parent, slot_class, variance, state, law)
+
+
+@kernel
+def fade(
+    factor: float,
+    least: float,  # observations: fewer are none
+    mean: float,
+    precision: float,  # of one reward
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    slot_row: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    evidence: Floats,  # (rows, 3)
+    state: Floats,  # (T, 4)
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites evidence, which counts that much of what it did, and all of state and law: one rootward pass."""
+    for slot in range(len(parent)):
+        if slot_row[slot] < 0:
+            state[slot, M] = 0.0
+            state[slot, ETA] = 0.0
+    for slot in range(len(parent) - 1, -1, -1):
+        row = slot_row[slot]
+        if row >= 0:
+            evidence[row, COUNT] *= factor
+            evidence[row, SPREAD] *= factor
+            if evidence[row, COUNT] < least:
+                evidence[row, COUNT] = 0.0
+                evidence[row, MEAN] = 0.0
+                evidence[row, SPREAD] = 0.0
+            say(evidence, row, slot, mean, precision, state)
+        state[slot, M_SENT] = 0.0
+        state[slot, ETA_SENT] = 0.0
+        refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
+
+
+@kernel
 def observe_one(
     node: int,
     reward: float,

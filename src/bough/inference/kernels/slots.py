@@ -21,6 +21,12 @@ def place(node: int, slot_node: Nodes, table: Nodes) -> int:
 
 
 @kernel
+def find_one(node: int, slot_node: Nodes, table: Nodes) -> int:
+    """The slot of a node, or -1."""
+    return int(table[place(node, slot_node, table)]) - 1
+
+
+@kernel
 def find_all(
     nodes: Nodes,  # (n,)
     slot_node: Nodes,  # (T,)
