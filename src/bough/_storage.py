@@ -7,6 +7,7 @@ files hold.
 
 from __future__ import annotations
 
+import copy
 import errno
 import io
 import json
@@ -97,6 +98,7 @@ class Contents:
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self._archive = archive
+        self._prefix = ""
         self._members: dict[str, zipfile.ZipInfo] = {}
         if len(archive.infolist()) > _MOST_MEMBERS:
             raise ValueError(f"it has {len(archive.infolist())} members")
@@ -110,8 +112,14 @@ class Contents:
             raise ValueError("the members are larger than the file")
         self.header: dict[str, Any] = self._json(_HEADER)
 
+    def part(self, prefix: str, header: dict[str, Any]) -> Contents:
+        """The members whose names begin so, by the rest of their names, under a header of their own."""
+        found = copy.copy(self)
+        found._prefix, found.header = prefix, header
+        return found
+
     def __contains__(self, name: str) -> bool:
-        return f"{name}.npy" in self._members
+        return f"{self._prefix}{name}.npy" in self._members
 
     def array(
         self, name: str, dtype: type[np.generic], shape: tuple[int | None, ...], *, finite: bool = True
@@ -133,7 +141,7 @@ class Contents:
         return found
 
     def _open(self, name: str) -> _Member:
-        info = self._members[f"{name}.npy"]
+        info = self._members[f"{self._prefix}{name}.npy"]
         if info.flag_bits & _ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError("it is encrypted, or compressed in another way than by deflate")
         if info.file_size > _MOST_COMPRESSED * info.compress_size:

@@ -11,26 +11,29 @@ import numpy as np
 
 from bough import _checks, _storage
 from bough._arrays import Floats, Nodes
+from bough._clock import Clock, check_units, half_life_of
 from bough.data.rows import Rows, checked_rows, checked_sums, one_action, rows_of
 from bough.data.statistics import Statistics
 from bough.inference import files
-from bough.inference.answers import Answers
-from bough.inference.drift import check_same_drift
+from bough.inference.drift import OutOfOrderError
 from bough.inference.engines import engine_for
-from bough.inference.search import Search
+from bough.inference.living import Living, close
 from bough.model.files import model_contents, restored_model
 from bough.model.model import Model
 
 _KIND = "posterior"
 
 
-class Posterior(Answers):
+class Posterior(Living):
     """The exact joint posterior of all parameters of a model, given the rewards observed so far.
 
     Where rewards are clicks or counts it is the Gaussian one of expectation propagation, which is close to that.
 
     An update costs the path from the action to the root, whatever the size of the tree, and only nodes with an
     observation below them take memory. Arrays are in node order: entry i belongs to `model.tree.name(i)`.
+
+    With a `half_life` rewards fade: one counts half as much after that much time on the clock, `now`, and again half
+    after as much more. It is a number, or a timedelta where times are datetimes.
 
     >>> import bough
     >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
@@ -41,40 +44,56 @@ class Posterior(Answers):
     np.float64(0.692)
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, half_life: Any = None) -> None:
         if not isinstance(model, Model):
             raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
-        self.model = model
-        self._engine = engine_for(model)
-        self._answers: dict[str, Any] = {}  # what was computed since the last update
-        self._search_state = Search(model)
+        if half_life is not None and model.drift_half_life is not None:
+            raise ValueError("the model drifts, and half_life is given; old rewards fade by either: choose one")
+        self.half_life = half_life
+        self._half_life = None if half_life is None else half_life_of(half_life, "half_life")
+        self._clock = Clock()
+        self._begin(engine_for(model))
         self._lock = threading.RLock()  # kernels run without the interpreter's own
+
+    def _fade_by(self, half_life: Any) -> None:
+        """Have rewards fade from now on, in a posterior that had none fade."""
+        with self._lock:
+            if self.half_life is not None and self.half_life != half_life:
+                raise ValueError(f"half_life is {half_life!r}, and that of the posterior is {self.half_life!r}")
+            if self._engine.model.drift_half_life is not None:
+                raise ValueError("the model drifts, and half_life is given; old rewards fade by either: choose one")
+            self._half_life = half_life_of(half_life, "half_life")
+            self.half_life = half_life
 
     def __getstate__(self) -> dict[str, Any]:
         # One moment of what another thread may be changing; what is only derived is made again when asked for.
         with self._lock:
-            return {"model": self.model, "_engine": self._engine.snapshot()}
+            self._fold()
+            names = ("half_life", "_half_life")
+            state = {name: getattr(self, name) for name in names} | {"_clock": self._clock.copy()}
+            return {**state, "_engine": self._engine.snapshot(), "_retired": dict(self._retired)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _answers={}, _search_state=Search(state["model"]), _lock=threading.RLock())
+        self._begin(state["_engine"])
+        self.__dict__.update(state, _lock=threading.RLock())
 
     def __repr__(self) -> str:
-        return (
-            f"Posterior(n_actions={self.model.tree.n_actions}, dim={self.model.dim}, "
-            f"n_observations={self.n_observations})"
-        )
+        with self._lock:
+            n_actions, dim = self._catalogue.n_actions, self._engine.model.dim
+            return f"Posterior(n_actions={n_actions}, dim={dim}, n_observations={self.n_observations})"
 
     # -- observations --------------------------------------------------------------------------
 
     def update(
-        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None
+        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
     ) -> None:
         """Add one observation, or, where `reward` is a list or an array, one for each of its entries.
 
         `context` is a vector for one observation and an (n, d) array for n, and is left out in a K-armed model.
         `trials`, in a `BernoulliModel`, has how many trials each reward counts the successes of, and `exposure`, in a
-        `PoissonModel`, how long or how much was counted; both are 1 where they are left out. Everything is checked
-        before anything changes.
+        `PoissonModel`, how long or how much was counted; both are 1 where they are left out. `at` is when the reward
+        was earned, one time for all or one for each, and now where it is left out: it matters where rewards fade or
+        actions drift. Everything is checked before anything changes.
 
         >>> import bough
         >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])
@@ -84,14 +103,15 @@ class Posterior(Answers):
         >>> posterior.n_observations
         3
         """
-        model = self.model
-        bare = context is None and trials is None and exposure is None and type(reward) in (float, int)
-        if bare and model.is_scalar and model.likelihood.is_plain(reward):  # what services make millions of
-            self._observe_one(one_action(model.tree, action), float(reward))
-            return
-        rows = checked_rows(model, action, reward, context, trials, exposure)
-        if len(rows.rewards):
-            self._observe(rows)
+        bare = context is None and trials is None and exposure is None and at is None and type(reward) in (float, int)
+        with self._lock:
+            model = self._engine.model
+            if bare and model.is_scalar and model.likelihood.is_plain(reward):  # what services make millions of
+                self._observe_one(one_action(self._catalogue, action), float(reward))
+                return
+            rows = checked_rows(model, action, reward, context, trials, exposure, self._catalogue)
+            if len(rows.rewards):
+                self._observe_at(rows, at)
 
     def _observe_one(self, leaf: int, reward: float) -> None:
         """`update` of one reward that has been checked, in a model without contexts."""
@@ -105,6 +125,96 @@ class Posterior(Answers):
             self._answers.clear()
             self._engine.observe(rows)
 
+    def _observe_at(self, rows: Rows, at: Any) -> None:
+        if at is None:
+            self._observe(rows)
+            return
+        clock, times = self._ticked(at, len(rows.rewards))
+        before = self._clock
+        self._go_on(clock)
+        try:
+            self._observe(self._aged(rows, times))
+        except OutOfOrderError as error:
+            self._clock = before
+            self._engine.advance(before.elapsed)
+            raise ValueError(
+                f"a reward of {self._catalogue.name(error.leaf)!r} is earlier than the last one that was observed of "
+                "it; with drift rewards of one action come in the order of time"
+            ) from None
+
+    def _ticked(self, at: Any, n: int) -> tuple[Clock, Floats]:
+        """The clock as it is after these times, and how long after its start each of n rewards was."""
+        given = self.half_life if self.half_life is not None else getattr(self._engine.model, "drift", None)
+        if given is not None:
+            check_units(given, at, "half_life" if self.half_life is not None else "drift")
+        clock = self._clock.copy()
+        clock.advance(at)
+        times = np.asarray(clock.since(at))
+        if times.shape not in ((), (n,)):
+            raise ValueError(f"at has shape {times.shape} for {n} rewards; give one time for each, or one for all")
+        return clock, np.broadcast_to(times, n).astype(np.float64)
+
+    def _aged(self, rows: Rows, times: Floats) -> Rows:
+        """The rows with what their age makes of them."""
+        weights = None
+        if self._half_life is not None:
+            weights = 0.5 ** ((self._clock.elapsed - times) / self._half_life)
+        return rows._replace(times=times, weights=weights)
+
+    def retract(
+        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
+    ) -> None:
+        """Take back a reward, or many, as if they had never been observed: a refund, say, or a bot's clicks.
+
+        Exact for Gaussian rewards, and by totals for clicks and counts. `at` is when the reward was earned, as in
+        `update`. A `ValueError`, and nothing changes, where it cannot have been among those that were observed, where
+        actions drift, and for clicks and counts in contexts.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update(["left", "left"], [1.0, 5.0])
+        >>> posterior.retract("left", 5.0)
+        >>> posterior.n_observations, round(float(posterior.mean[1]), 3)
+        (1, 0.667)
+        """
+        with self._lock:
+            self._check_whole()
+            rows = checked_rows(self._engine.model, action, reward, context, trials, exposure, self._catalogue)
+            if not len(rows.rewards):
+                return
+            if at is not None:
+                clock, times = self._ticked(at, len(rows.rewards))
+                if clock.elapsed > self._clock.elapsed:
+                    raise ValueError(f"at is {at!r}, which is after now, {self.now!r}; give the time of the reward")
+                rows = self._aged(rows, times)
+            self._answers.clear()
+            try:
+                self._engine.retract(rows)
+            except ValueError as error:
+                one = repr(action) if _checks.is_one(reward) else "the actions"
+                raise ValueError(f"{one} cannot have that reward taken back: {error}") from None
+
+    def discount(self, factor: float) -> None:
+        """Have everything observed so far count that much of what it did; what `half_life` does as the clock goes.
+
+        The posterior becomes the one in which each reward's noise variance is divided by its weight. A `ValueError`
+        where actions drift, since old rewards count less by themselves then.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update("left", 3.0)
+        >>> posterior.discount(0.5)
+        >>> posterior.mean.round(3)
+        array([0.75, 1.5 , 0.75])
+        """
+        given = _checks.number(factor, "factor")
+        if not 0.0 < given <= 1.0:
+            raise ValueError(f"factor is {factor!r}; give how much of the evidence is to stay, above 0 and up to 1")
+        with self._lock:
+            self._check_whole()
+            self._answers.clear()
+            self._engine.discount(given)
+
     def absorb(self, statistics: Statistics) -> None:
         """Add all rows that were summed in `statistics`: the same as giving them to `update`.
 
@@ -114,9 +224,9 @@ class Posterior(Answers):
         >>> posterior
         Posterior(n_actions=2, dim=1, n_observations=3)
         """
-        leaves = checked_sums(self.model, statistics)
-        if len(leaves):
-            with self._lock:
+        with self._lock:
+            leaves = checked_sums(self._engine.model, statistics, self._catalogue)
+            if len(leaves):
                 self._answers.clear()
                 self._engine.absorb(leaves, statistics)
 
@@ -137,11 +247,12 @@ class Posterior(Answers):
         Posterior(n_actions=2, dim=2, n_observations=2)
         """
         _checks.one_of("method", method, ("laplace", "propagation"))
-        rows = None if log is None else rows_of(log, self.model)
-        if rows is not None and not len(rows.rewards):
-            raise ValueError("the log is empty; give at least one row")
         with self._lock:
-            if not self.model.kind.is_conjugate:
+            model = self._engine.model
+            rows = None if log is None else rows_of(log, model, self._catalogue)
+            if rows is not None and not len(rows.rewards):
+                raise ValueError("the log is empty; give at least one row")
+            if not model.kind.is_conjugate:
                 self._answers.clear()
             self._engine.settle(rows, method == "propagation")
 
@@ -166,26 +277,15 @@ class Posterior(Answers):
                     "the posterior comes from a file of an earlier version, which did not keep sums; sum its log"
                 )
             nodes, table = self._evidence()
-            return self._engine.kind.statistics(self._names(nodes), table)
-
-    def _evidence(self) -> tuple[Nodes, Floats]:
-        """The actions that were observed, in node order, and their rows of evidence."""
-        slots = self._engine.slots
-        nodes = slots.node[slots.of_rows]
-        observed = np.flatnonzero(self._engine.table[:, 0] > 0.0)
-        order = observed[np.argsort(nodes[observed])]
-        return nodes[order], self._engine.table[order]
-
-    def _names(self, nodes: Nodes) -> Any:
-        tree = self.model.tree
-        return tree.actions[np.searchsorted(tree.leaves, nodes)]
+            return self._engine.kind.statistics(self._catalogue.names(nodes), table)
 
     def on(self, model: Model, renamed: Mapping[Any, Any] | None = None) -> Posterior:
         """The posterior of the same evidence under another model, or on another tree; this one stays as it is.
 
         Actions go by their names; `renamed` maps old names to new ones. A `KeyError` where an action with evidence is
-        not in the new tree. With clicks or counts in contexts the evidence is the Gaussian factors that stand for
-        them, made under the old model, and so is `log_evidence`: give the log to `settle` for those of the new one.
+        not in the new tree. Retired actions stay retired, and the clock goes on. With clicks or counts in contexts the
+        evidence is the Gaussian factors that stand for them, made under the old model, and so is `log_evidence`: give
+        the log to `settle` for those of the new one.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
@@ -195,25 +295,37 @@ class Posterior(Answers):
         >>> wider.n_observations, bool(wider.mean[tree.index("green")] > posterior.mean[tree.index("green")])
         (2, True)
         """
-        other = Posterior(model)
-        mine = self.model
-        if type(model) is not type(mine) or (model.is_scalar, model.dim) != (mine.is_scalar, mine.dim):
-            raise ValueError(f"the evidence is that of {mine!r}, and model is {model!r}; give one with such rewards")
         with self._lock:
-            if self._engine.is_partial:
-                raise ValueError("the posterior comes from a file of an earlier version, without all of its evidence")
-            nodes, table = self._evidence()
-            extra = self._engine.extra_arrays()
-        leaves, new_names = nodes, self._checked_new_names(renamed)
-        if model.tree is not self.model.tree or new_names:
-            names = self._names(nodes).tolist()
-            leaves = model.tree.action_nodes([new_names.get(name, name) for name in names])
-        if len(np.unique(leaves)) < len(leaves):
-            raise ValueError("two actions with evidence have the same name in the new tree; rename them apart")
-        check_same_drift(mine, model, nodes, leaves)
-        other._engine.place(leaves, self._engine.kind.moved(table, self.model.mean, model.mean))
-        other._engine.take_extra(extra)
+            mine = self.model
+            if not isinstance(model, Model):
+                raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
+            if type(model) is not type(mine) or (model.is_scalar, model.dim) != (mine.is_scalar, mine.dim):
+                raise ValueError(f"the evidence is of {mine!r}, and model is {model!r}; give one with such rewards")
+            number = self._number_on(model, self._checked_new_names(renamed))
+            other = Posterior(model, half_life=self.half_life)
+            other._clock = self._clock.copy()
+            other._begin(self._moved_to(model, number))
+            kept = number[list(self._retired)]
+            close(other._engine, kept[kept >= 0])
+            other._retired = dict.fromkeys(kept[kept >= 0].tolist())
         return other
+
+    def _number_on(self, model: Model, new_names: Mapping[Any, Any]) -> Nodes:
+        """Where the actions that matter are in another model's tree."""
+        tree, nodes = self._engine.model.tree, self._evidence()[0]
+        if model.tree is tree and not new_names:
+            return np.arange(tree.n_nodes, dtype=np.int32)
+        number = np.full(tree.n_nodes, -1, dtype=np.int32)
+        for node in self._retired:  # one that is gone from the new tree is not retired there
+            name = tree.name(node)
+            number[node] = model.tree.node_names.find(new_names.get(name, name))
+            if number[node] >= 0 and not model.tree.is_action(int(number[node])):
+                number[node] = -1
+        names = self._catalogue.names(nodes).tolist()
+        number[nodes] = model.tree.action_nodes([new_names.get(name, name) for name in names])
+        if len(np.unique(number[nodes])) < len(nodes):
+            raise ValueError("two actions with evidence have the same name in the new tree; rename them apart")
+        return number
 
     def _checked_new_names(self, renamed: Any) -> Mapping[Any, Any]:
         if renamed is None:
@@ -221,7 +333,7 @@ class Posterior(Answers):
         if not isinstance(renamed, Mapping):
             raise ValueError(f"renamed is {renamed!r:.80}; give a mapping from old names to new ones")
         for name in renamed:
-            self.model.tree.action_node(name)
+            self._catalogue.action_node(name)
         return renamed
 
     # -- files ---------------------------------------------------------------------------------
@@ -242,10 +354,12 @@ class Posterior(Answers):
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The header and the arrays that a file keeps, of one moment; nobody has to wait while they are written."""
-        header, arrays = model_contents(self.model)
         with self._lock:
+            model = self.model
             more, evidence = files.evidence_contents(self._engine)
-        return {**header, **more}, {**arrays, **evidence}
+            living = files.living_contents(list(self._retired), self._clock, self.half_life)
+        header, arrays = model_contents(model)
+        return {**header, **more, **living[0]}, {**arrays, **evidence, **living[1]}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
@@ -255,6 +369,13 @@ class Posterior(Answers):
 
     @classmethod
     def _restored(cls, contents: _storage.Contents) -> Posterior:
-        posterior = cls(restored_model(contents))
-        files.restore(posterior._engine, contents)
+        clock, half_life = files.restored_time(contents)
+        posterior = cls(restored_model(contents), half_life=half_life)
+        posterior._clock = clock
+        engine = posterior._engine
+        engine.advance(clock.elapsed)
+        files.restore(engine, contents)
+        retired = files.restored_retired(contents, engine.model.tree)
+        close(engine, retired)
+        posterior._retired = dict.fromkeys(retired.tolist())
         return posterior

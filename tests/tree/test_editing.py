@@ -29,6 +29,17 @@ def path(parents, name):
     return names[::-1]
 
 
+def removed(parents, move, remove):
+    """What is removed, and what is below it and has not been moved out."""
+    gone = set()
+    for name in parents:
+        above = name
+        while above is not None and above not in remove and above not in move:
+            above = parents[above]
+        gone |= {name} if above in remove else set()
+    return gone
+
+
 def edited_table(parents, add, move, remove):
     """The obvious version: a dict of parents, whose order is that of siblings."""
     inner = set(parents.values())
@@ -37,7 +48,7 @@ def edited_table(parents, add, move, remove):
         if parents[name] != above:
             del parents[name]
             parents[name] = above
-    gone = {name for name in parents if set(path({**parents, **add}, name)) & set(remove) and name not in add}
+    gone = removed(parents, move, remove)
     parents = {name: above for name, above in parents.items() if name not in gone}
     parents.update(add)
     while True:
@@ -73,7 +84,7 @@ def check_same(tree, wanted):
     assert [tree.path(name) for name in names] == [wanted.path(name) for name in names]
     assert tree.node_names.duplicate() is None
     hashes, nodes = tree.node_names._index
-    assert (np.diff(hashes) >= 0).all()
+    assert (hashes[1:] >= hashes[:-1]).all()
     assert sorted(nodes.tolist()) == list(range(len(names)))
 
 
@@ -129,13 +140,7 @@ def is_refused(parents, add, move, remove):
     if root in move or root in remove or set(move) & set(remove):
         return True
     moved = {**parents, **move}
-    gone = set()
-    for name in parents:
-        above = name
-        while above is not None and above not in remove and (above not in move):
-            above = parents[above]
-        if above in remove:
-            gone.add(name)
+    gone = removed(parents, move, remove)
     if (set(add) & set(parents)) - gone:
         return True
     if any(above in gone and above not in add for above in [*add.values(), *move.values()]):

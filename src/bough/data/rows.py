@@ -15,6 +15,7 @@ from bough._arrays import Floats, Nodes
 from bough.data.statistics import Statistics
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
+from bough.tree.catalogue import Catalogue
 from bough.tree.tree import Tree
 
 
@@ -28,7 +29,14 @@ class Rows(NamedTuple):
     exposure: Floats | None
     """The trials of each reward, or its exposure; None where rewards are Gaussian."""
     times: Floats | None = None
-    """When each reward came, counted from the clock's start; None where all come now."""
+    """When each was, after the clock was started; None: now."""
+    weights: Floats | None = None
+    """How much each counts; None: as one."""
+
+    @property
+    def counts(self) -> Floats:
+        """(n,) how much each counts."""
+        return np.ones(len(self.rewards)) if self.weights is None else self.weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,14 +132,14 @@ class Observations:
             n_rows = "?"
         return f"Observations(n_rows={n_rows}{dim})"
 
-    def rows(self, model: Model) -> Rows:
-        """The same, checked for a model."""
+    def rows(self, model: Model, actions: Catalogue | None = None) -> Rows:
+        """The same, checked for a model; `actions` says where actions are, if not in its tree."""
         if not isinstance(model, Model):
             raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.BernoulliModel")
-        return checked_rows(model, self.action, self.reward, self.context, self.trials, self.exposure)
+        return checked_rows(model, self.action, self.reward, self.context, self.trials, self.exposure, actions)
 
 
-def rows_of(data: Any, model: Model) -> Rows:
+def rows_of(data: Any, model: Model, actions: Catalogue | None = None) -> Rows:
     """A log as checked rows: `Observations`, or a tuple of actions, rewards and, in a contextual model, contexts."""
     if isinstance(data, tuple) and len(data) in (2, 3):
         data = Observations(*data)
@@ -140,22 +148,34 @@ def rows_of(data: Any, model: Model) -> Rows:
             f"the log is {_shown(data)}; give bough.Observations of its columns, or a tuple (actions, rewards) or "
             "(actions, rewards, contexts)"
         )
-    return data.rows(model)
+    return data.rows(model, actions)
 
 
 def _shown(data: Any) -> str:
     return repr(data) if isinstance(data, (str, int, float, Observations, type(None))) else f"a {type(data).__name__}"
 
 
-def checked_rows(model: Model, action: Any, reward: Any, context: Any, trials: Any, exposure: Any) -> Rows:
-    """One observation, or many, as arrays; a `ValueError` or `KeyError` that says what is wrong with them."""
+def checked_rows(
+    model: Model,
+    action: Any,
+    reward: Any,
+    context: Any,
+    trials: Any,
+    exposure: Any,
+    actions: Tree | Catalogue | None = None,
+) -> Rows:
+    """One observation, or many, as arrays; a `ValueError` or `KeyError` that says what is wrong with them.
+
+    `actions` says where actions are; the model's tree if it is None.
+    """
+    actions = model.tree if actions is None else actions
     if _checks.is_one(reward):
-        leaves = np.array([one_action(model.tree, action)], dtype=np.int32)
+        leaves = np.array([one_action(actions, action)], dtype=np.int32)
         rewards = np.array([_checks.number(reward)])
         contexts = None if context is None else checked_context(model, context)[None]
     else:
         rewards = _checks.vector(reward, "rewards")
-        leaves = model.tree.action_nodes(_checks.as_names(action))
+        leaves = actions.action_nodes(_checks.as_names(action))
         if len(leaves) != len(rewards):
             raise ValueError(f"action has length {len(leaves)} and reward {len(rewards)}; give one for each")
         contexts = None if context is None else checked_contexts(model, context, len(rewards))
@@ -214,7 +234,7 @@ def one_row(model: Model, leaf: Nodes, reward: float, context: Floats) -> Rows:
     return Rows(leaf, np.array([reward]), context[None], np.ones(1) if model.kind.has_exposure else None)
 
 
-def checked_sums(model: Model, statistics: Any) -> Nodes:
+def checked_sums(model: Model, statistics: Any, actions: Tree | Catalogue | None = None) -> Nodes:
     """The leaves of the actions whose rewards were summed; a `ValueError` where a model cannot learn from the sums."""
     if not isinstance(statistics, Statistics):
         raise ValueError(f"statistics is a {type(statistics).__name__}; give bough.Statistics, as summarise makes")
@@ -222,15 +242,15 @@ def checked_sums(model: Model, statistics: Any) -> Nodes:
     if statistics.dim != wanted:
         raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")
     statistics.check_kind(type(model))
-    leaves = model.tree.action_nodes(statistics.actions)
+    leaves = (model.tree if actions is None else actions).action_nodes(statistics.actions)
     check_size(model, np.sqrt(statistics.sum_yy), None)
     return leaves
 
 
-def one_action(tree: Tree, action: Any) -> int:
+def one_action(actions: Tree | Catalogue, action: Any) -> int:
     """The node of an action; a `ValueError` where several are given for one reward."""
     try:
-        return tree.action_node(action)
+        return actions.action_node(action)
     except KeyError:
         if hasattr(action, "__len__") and not isinstance(action, (str, bytes)) and getattr(action, "ndim", 1) > 0:
             raise ValueError(

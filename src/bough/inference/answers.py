@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from bough.inference.engine import Engine
 from bough.inference.normals import standard_normals
 from bough.inference.search import Search
 from bough.model.model import MeanReward, Model
+from bough.tree.catalogue import Catalogue
 
 _NOTHING = np.empty(0, dtype=np.int32)
 
@@ -36,14 +38,20 @@ class BestActions(NamedTuple):
     scores: Floats
 
 
-class Answers:
+class Answers(ABC):
     """Questions to an engine; `Posterior` adds what changes it."""
 
-    model: Model
     _engine: Engine
+    _catalogue: Catalogue
+    _retired: dict[int, None]
     _answers: dict[str, Any]  # what was computed since the last change
     _search_state: Search
     _lock: Any  # kernels run without the interpreter's own
+
+    @property
+    @abstractmethod
+    def model(self) -> Model:
+        """The model, on the present tree."""
 
     @property
     def n_observations(self) -> int:
@@ -54,8 +62,8 @@ class Answers:
     @property
     def count(self) -> Integers:
         """(V,) how many rewards have been observed at or below each node."""
-        counts = np.zeros(self.model.tree.n_nodes, dtype=np.int64)
         with self._lock:
+            counts = np.zeros(self.model.tree.n_nodes, dtype=np.int64)
             counts[self._engine.slots.node] = self._engine.slot_counts()
         return counts
 
@@ -71,6 +79,7 @@ class Answers:
 
     def _answer(self, name: str) -> Floats:
         with self._lock:
+            self.model  # noqa: B018, what it makes of changes renews the answers
             if name not in self._answers:
                 array: Floats = getattr(self._engine, name)()
                 array.setflags(write=False)
@@ -87,9 +96,10 @@ class Answers:
         >>> posterior.action_moments(context=[3.0, 4.0])
         (array([0., 0.]), array([50., 50.]))
         """
-        if context is not None or not self.model.is_scalar:
-            context = checked_context(self.model, context)
         with self._lock:
+            model = self.model
+            if context is not None or not model.is_scalar:
+                context = checked_context(model, context)
             return self._engine.action_moments(context)
 
     def mean_reward(self, context: Any = None, level: float = 0.95) -> MeanReward:
@@ -107,7 +117,7 @@ class Answers:
         quantile = NormalDist().inv_cdf(0.5 + 0.5 * _checks.level(level))
         score, variance = self.action_moments(context)
         width = quantile * np.sqrt(variance)
-        of = self.model.likelihood
+        of = self._engine.model.likelihood
         return MeanReward(
             of.expected_reward(score, variance), of.mean_reward(score - width), of.mean_reward(score + width)
         )
@@ -124,7 +134,8 @@ class Answers:
         Conditional(gain=0.5, offset=1.5, covariance=0.5)
         """
         with self._lock:
-            return Conditional(*self._engine.conditional(self.model.tree._checked(node)))
+            checked = self.model.tree._checked(node)
+            return Conditional(*self._engine.conditional(checked))
 
     def sample(self, rng: Any = None, size: int | None = None) -> Floats:
         """A joint draw of all parameters: (V,) or (V, d), with a leading axis where `size` is given.
@@ -137,19 +148,19 @@ class Answers:
         (10, 15)
         """
         generator = _seeds.generator(rng)
-        if size is None:
-            with self._lock:
-                return self._engine.transform(standard_normals(generator, self._shape))
-        draws = standard_normals(generator, (_checks.whole_number("size", size, least=0), *self._shape))
         with self._lock:
+            if size is None:
+                return self._engine.transform(standard_normals(generator, self._shape))
+            draws = standard_normals(generator, (_checks.whole_number("size", size, least=0), *self._shape))
             for draw in draws:
                 self._engine.transform(draw)
         return draws
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        n_nodes = self.model.tree.n_nodes
-        return (n_nodes,) if self.model.is_scalar else (n_nodes, self.model.dim)
+        model = self.model
+        n_nodes = model.tree.n_nodes
+        return (n_nodes,) if model.is_scalar else (n_nodes, model.dim)
 
     def from_normals(self, normals: Any) -> Floats:
         """The draw that these standard normals, one for each parameter in node order, give.
@@ -163,9 +174,9 @@ class Answers:
         array([1., 1., 3.])
         """
         given = _checks.floats(normals, "normals")
-        if given.shape != self._shape:
-            raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
         with self._lock:
+            if given.shape != self._shape:
+                raise ValueError(f"the normals have shape {given.shape}; give {self._shape}, one for each parameter")
             return self._engine.transform(given.copy())
 
     def sample_actions(self, leaves: Nodes, rng: Any = None) -> Floats:
@@ -176,12 +187,16 @@ class Answers:
         >>> posterior.sample_actions(posterior.model.tree.leaves[:3], numpy.random.default_rng(0)).shape
         (3,)
         """
-        tree = self.model.tree
-        leaves = tree.checked_leaves(leaves)
-        nodes, position = tree.with_ancestors(leaves)
-        normals = standard_normals(_seeds.generator(rng), (len(nodes), *self._shape[1:]))
         with self._lock:
-            draw = self._engine.transform_some(nodes, position, normals)
+            return self._sample_leaves(self.model.tree.checked_leaves(leaves), _seeds.generator(rng))
+
+    def _sample_leaves(self, leaves: Nodes, generator: np.random.Generator) -> Floats:
+        """`sample_actions` of what has been checked already, also of actions that were added since the tree was."""
+        model = self._engine.model
+        with self._lock:
+            nodes, position = self._catalogue.with_ancestors(leaves)
+            shape = (len(nodes),) if model.is_scalar else (len(nodes), model.dim)
+            draw = self._engine.transform_some(nodes, position, standard_normals(generator, shape))
         return draw[np.searchsorted(nodes, leaves)]
 
     def best_actions(
@@ -190,21 +205,24 @@ class Answers:
         """The k best actions of one joint draw, best first, without drawing what cannot win.
 
         Exact in law, in time that follows the touched nodes. `exclude` has node numbers of actions that are not to
-        be chosen. None where this cannot be done: actions that may tie, or a tree of more than 64 levels.
+        be chosen; retired ones never are. None where this cannot be done: actions that may tie, or a tree of more than
+        64 levels.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.problems.constant(branching=10, height=6))
         >>> posterior.best_actions(0, k=3).nodes
         array([ 708926, 1101556,  670702], dtype=int32)
         """
-        if context is not None or not self.model.is_scalar:
-            context = checked_context(self.model, context)
-        tree = self.model.tree
-        excluded = _NOTHING if exclude is None else np.unique(tree.checked_leaves(exclude))
-        most = tree.n_actions - len(excluded)
-        if not _checks.is_whole(k) or not 1 <= k <= most:
-            raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, the number of actions to choose from")
-        return self._search(_seeds.generator(rng), context, int(k), excluded)
+        with self._lock:
+            model = self.model
+            if context is not None or not model.is_scalar:
+                context = checked_context(model, context)
+            excluded = _NOTHING if exclude is None else np.unique(model.tree.checked_leaves(exclude))
+            most = model.tree.n_actions - len(self._retired.keys() | set(excluded.tolist()))
+            if not _checks.is_whole(k) or not 1 <= k <= most:
+                what = "the number of actions to choose from"
+                raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, {what}")
+            return self._search(_seeds.generator(rng), context, int(k), excluded)
 
     def _search(
         self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes

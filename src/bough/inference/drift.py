@@ -119,53 +119,42 @@ class DriftEngine(ScalarEngine):
 
     def place(self, leaves: Nodes, evidence: Floats) -> None:
         """Forget everything, and know this evidence of distinct leaves and nothing else; now is not before it."""
-        slots = self._touch(leaves)
-        self._table[:] = 0.0
-        self._table[self.slots.row[slots]] = evidence
-        self.place_sites(slots, evidence[:, kernels.PRECISION], evidence[:, kernels.INFORMATION])
+        super().place(leaves, evidence)
         self.now = max(self.now, float(evidence[:, kernels.LAST].max(initial=-math.inf)))
-        self._laws_at = math.nan
+
+    def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
+        self._laws_at = math.nan  # messages leave other ones behind
+        return evidence[:, kernels.PRECISION], evidence[:, kernels.INFORMATION]
+
+    def _class_of_action(self, class_: int) -> int:
+        return class_ + len(self.model.classes.table)
+
+    def _class_of_category(self, class_: int) -> int:
+        return class_ % len(self.model.classes.table)
+
+    def discount(self, factor: float) -> None:
+        """Refused: old rewards count less by themselves."""
+        self.kind.scale(self._table, factor)
 
     # -- answers -------------------------------------------------------------------------------
 
-    def _age(self) -> None:
+    def is_finite(self) -> bool:
+        """Whether the laws of all touched nodes are numbers that can be computed with."""
+        return super().is_finite() and bool(np.isfinite(self.table).all())
+
+    def _made_good(self) -> None:
         """Bring the laws of actions, which rootward passes leave as those of nodes without variance, to now."""
         if self._laws_at != self.now:
             slots = self.slots
             kernels.age(slots.row, slots.class_, self.now, self._own, self._half_life, self._table, self._law)
             self._laws_at = self.now
 
-    def is_finite(self) -> bool:
-        """Whether the laws of all touched nodes are numbers that can be computed with."""
-        self._age()
-        return super().is_finite() and bool(np.isfinite(self.table).all())
-
-    def transform(self, normals: Floats) -> Floats:
-        """A posterior sample of every node as it is now, from (V,) standard normals, which are overwritten."""
-        self._age()
-        return super().transform(normals)
-
-    def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
-        """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
-        self._age()
-        return super().transform_some(nodes, parent_position, normals)
-
-    def touched_values(self, rng: np.random.Generator, context: None = None) -> Floats:
-        """(T,) a joint draw of the touched nodes, by slot."""
-        self._age()
-        return super().touched_values(rng, context)
-
-    def covariance(self) -> Floats:
-        """(V,) the posterior variances."""
-        self._age()
-        return super().covariance()
-
     def conditional(self, node: int) -> tuple[float, float, float]:
         """(gain, offset, variance) of a node given its parent."""
         slot = int(self.slots.find(np.array([node], dtype=np.int32))[0])
         if slot < 0 or self.slots.row[slot] < 0:
             return super().conditional(node)
-        self._age()
+        self._made_good()
         gain, offset, deviation = self._law[slot].tolist()
         return gain, offset + (1.0 - gain) * self._mean, deviation**2
 
@@ -177,8 +166,8 @@ class DriftEngine(ScalarEngine):
         return -0.5 * (constant + float(own) + float(deviance))
 
 
-def check_same_drift(old: Model, new: Model, old_leaves: Nodes, new_leaves: Nodes) -> None:
-    """Refuse to take what is known of these leaves to a model where it would be something else.
+def check_same_drift(old: Model, new: Model, old_classes: Nodes, new_leaves: Nodes) -> None:
+    """Refuse to take what is known of leaves, which were of these classes, to a model where it would be something else.
 
     What a drifting action keeps holds for one noise, one drift, and one variance of the action; the prior mean, the
     tree and the variances above actions may change.
@@ -187,10 +176,7 @@ def check_same_drift(old: Model, new: Model, old_leaves: Nodes, new_leaves: Node
         return
     if old.drift is None and new.drift is None:
         return
-    before, after = (
-        old.classes.table[old.classes.of_node[old_leaves]],
-        new.classes.table[new.classes.of_node[new_leaves]],
-    )
+    before, after = old.classes.table[old_classes], new.classes.table[new.classes.of_node[new_leaves]]
     others = np.flatnonzero(before != after)
     if old.drift != new.drift:
         what = f"drift is {new.drift!r} and was {old.drift!r}"

@@ -6,14 +6,17 @@ made, and laws that can be computed with.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from bough._arrays import Nodes
+from bough._clock import Clock, half_life_of
 from bough._storage import Contents
 from bough.inference.engine import Engine
 from bough.inference.old_files import restore_messages, restore_version_1
+from bough.tree.tree import Tree
 
 VERSION = 2
 _MOST_OBSERVATIONS = 2.0**63  # they are shown as integers
@@ -26,6 +29,43 @@ def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = {"evidence_of": slots.node[slots.of_rows[observed]], "evidence": engine.table[observed]}
     arrays |= engine.extra_arrays()
     return {"partial": engine.is_partial}, arrays
+
+
+def living_contents(retired: list[int], clock: Clock, half_life: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a file keeps of a catalogue that lives: each only where there is something to keep."""
+    header: dict[str, Any] = {}
+    if clock.is_started:
+        header["clock"] = clock.contents()
+    if half_life is not None:
+        header["half_life"] = half_life_of(half_life, "half_life")
+        header["half_life_in_seconds"] = not isinstance(half_life, (int, float, np.number))
+    return header, {"retired": np.array(retired, dtype=np.int32)} if retired else {}
+
+
+def restored_time(contents: Contents) -> tuple[Clock, Any]:
+    """The clock and the half-life of a file, checked."""
+    clock, half_life = Clock.restored(contents.header.get("clock")), contents.header.get("half_life")
+    if half_life is not None:
+        in_seconds = contents.header.get("half_life_in_seconds")
+        if isinstance(half_life, bool) or not isinstance(half_life, (int, float)) or not isinstance(in_seconds, bool):
+            raise ValueError(f"half_life is {half_life!r:.40}; expected a number, and whether it is one of seconds")
+        half_life_of(half_life, "half_life")
+        try:
+            half_life = timedelta(seconds=half_life) if in_seconds else float(half_life)
+        except OverflowError:
+            raise ValueError(f"half_life is {half_life!r:.40} seconds; that is too long") from None
+    return clock, half_life
+
+
+def restored_retired(contents: Contents, tree: Tree) -> Nodes:
+    """The retired actions of a file, checked: distinct ones, and not all that there are."""
+    if "retired" not in contents:
+        return np.empty(0, dtype=np.int32)
+    retired = contents.array("retired", np.int32, (None,))
+    check_actions(tree, retired)
+    if len(retired) == tree.n_actions:
+        raise ValueError("all actions are retired")
+    return retired
 
 
 def restore(engine: Engine, contents: Contents) -> None:
@@ -46,7 +86,7 @@ def _restore_evidence(engine: Engine, contents: Contents) -> None:
     if not isinstance(partial, bool):
         raise ValueError(f"partial is {partial!r:.40}; expected true or false")
     nodes = contents.array("evidence_of", np.int32, (None,))
-    check_actions(engine, nodes)
+    check_actions(engine.model.tree, nodes)
     table = contents.array("evidence", np.float64, (len(nodes), engine.kind.width))
     if not engine.kind.sound(table).all():
         raise ValueError("the evidence is none that observations could have made")
@@ -62,13 +102,12 @@ def restore_extra(engine: Engine, contents: Contents) -> None:
     engine.take_extra({name: contents.array(name, np.float64, array.shape) for name, array in wanted.items()})
 
 
-def check_actions(engine: Engine, nodes: Nodes) -> None:
+def check_actions(tree: Tree, nodes: Nodes) -> None:
     """Refuse numbers that are not those of distinct actions."""
-    tree = engine.model.tree
     if len(nodes) > tree.n_actions:
-        raise ValueError(f"there is evidence of {len(nodes)} actions; the tree has {tree.n_actions}")
+        raise ValueError(f"{len(nodes)} actions are listed; the tree has {tree.n_actions}")
     known = (nodes >= 0) & (nodes < tree.n_nodes)
     if not known.all() or (tree.child_start[nodes] != tree.child_start[nodes + 1]).any():
-        raise ValueError("there is evidence of nodes that are no actions")
+        raise ValueError("nodes are listed that are no actions")
     if len(np.unique(nodes)) != len(nodes):
-        raise ValueError("there is evidence of an action twice")
+        raise ValueError("an action is listed twice")

@@ -28,6 +28,11 @@ class Search:
             self._untouched = Untouched(self._model.tree, self._model.classes.of_node)
         return self._untouched
 
+    def note_leaf_class(self, class_: int) -> None:
+        """Mind that an action of this class was added to the tree."""
+        if self.prepared().note_leaf_class(class_):
+            self._limits = None
+
     def best(
         self, engine: Engine, rng: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
     ) -> tuple[Nodes, Floats] | None:

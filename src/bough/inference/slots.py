@@ -122,9 +122,9 @@ class Slots:
         self._leafward = None
         return slot
 
-    def make_inner(self, slot: int) -> None:
-        """Have an action without evidence be a category from now on."""
-        self._row[slot], self._choosable[slot] = -1, False
+    def make_inner(self, slot: int, class_: int) -> None:
+        """Have an action without evidence be a category of this class from now on."""
+        self._row[slot], self._choosable[slot], self._class[slot] = -1, False, class_
 
     def copy(self) -> Slots:
         """A copy that can touch more without changing this one."""

@@ -72,6 +72,13 @@ class Untouched:
         n = self._count = touched.count
         self._kept = (self._depth[:n], self._first_child[:n], self._next_sibling[:n], self._free[:n])
 
+    def note_leaf_class(self, class_: int) -> bool:
+        """Mind that there is an action of this class; whether there was none before."""
+        if class_ in self._leaf_classes:
+            return False
+        self._leaf_classes = np.append(self._leaf_classes, class_)
+        return True
+
     def limits(self, deviation: Floats, size: float) -> tuple[Floats, Floats] | None:
         """(height + 1,) twice: the widest and the narrowest step at each depth; None where a search is no good.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from bough.learning.fit import Learned
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.options import FitOptions
-from bough.model.covariance import checked_classes
+from bough.model.covariance import ClassCovariances, checked_classes
 from bough.model.files import own_parameters
 from bough.model.model import Model
 from bough.posterior import Posterior
 
 _FIRST = 20  # observations at the first refit; each next one is at twice as many
+_MOST_TRIES = 3
 _WIDTH = 2.0  # of the weak prior on the log-variances, as fit_prior has it
 
 
@@ -65,23 +67,44 @@ class Refit:
         while self._next <= self._count:
             self._next *= 2
 
-    def after(self, n: float, posterior: Posterior) -> Posterior:
-        """The posterior to go on with, after n more observations (inf: after who knows how many)."""
+    def after(self, n: float, posterior: Posterior) -> None:
+        """Refit the posterior if it is time to, after n more observations (inf: after who knows how many)."""
         self._count += n
         if self._count < self._next:
-            return posterior
+            return
         due = posterior.n_observations >= self._next
         self._catch_up(posterior)
-        if not due:
-            return posterior
-        try:
-            model = refitted(self._given, posterior.statistics)
-            return posterior.on(model)
-        except (ValueError, MemoryError):  # nothing to learn a variance from yet: what was assumed so far goes on
-            return posterior
+        if due:
+            self._refit(posterior)
 
-    def contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _refit(self, posterior: Posterior) -> None:
+        """Have the posterior learn its model's sizes, and go on with those."""
+        for _ in range(_MOST_TRIES):  # decisions go on meanwhile, and the catalogue may change
+            self._follow(posterior.model)
+            try:
+                if posterior._take_model(refitted(self._given, posterior.statistics)):
+                    return
+            except (ValueError, MemoryError):  # nothing to learn a variance from yet: what was assumed so far goes on
+                return
+
+    def begin_at(self, model: Model, posterior: Posterior) -> None:
+        """Have another model be the one that is refitted, at once if there is enough to learn from."""
+        with self.lock:
+            self._given = model
+            if posterior.n_observations >= _FIRST:
+                self._refit(posterior)
+
+    def _follow(self, model: Model) -> None:
+        """Have the given model on the tree that the posterior has by now; classes that are new come as they are."""
+        given = self._given
+        if given.tree is not model.tree:
+            table = np.concatenate([given.classes.table, model.classes.table[len(given.classes.table) :]])
+            classes = ClassCovariances(model.classes.kind, model.classes.of_node, table[: len(model.classes.table)])
+            self._given = replace(given, tree=model.tree, covariance=classes)
+
+    def contents(self, posterior: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a file keeps: the model that was given, but for what refits leave as it is."""
+        self._follow(posterior.model)
         given = self._given
         arrays = {"given_mean": np.asarray(given.mean), "given_covariances": given.classes.table}
         return {"given": given.likelihood.parameters()}, arrays

@@ -103,6 +103,15 @@ def resolve(rule: Any, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
     return ClassCovariances(rule.kind, tree.depth if rule.kind == "depth" else tree.node_height, table)
 
 
+def class_with(classes: ClassCovariances, value: Any, dim: int, scalar: bool) -> tuple[ClassCovariances, int]:
+    """The class of this covariance, and the covariances with it: as they are, or with one more class."""
+    checked = _checked([value], ["covariance"], dim, scalar)
+    same = np.flatnonzero((classes.table == checked).reshape(len(classes.table), -1).all(axis=1))
+    if len(same):
+        return classes, int(same[0])
+    return ClassCovariances(classes.kind, classes.of_node, np.concatenate([classes.table, checked])), len(classes.table)
+
+
 def resolve_one(value: Any, what: str, dim: int | None) -> Any:
     """One covariance, checked: a number, or a matrix where there are contexts."""
     return _checked([value], [f"covariance of the {what}"], dim or 1, dim is None)[0]
@@ -116,6 +125,40 @@ def checked_classes(
     if not len(table) <= most or of_node.min() < 0 or of_node.max() >= len(table):
         raise ValueError(f"the covariances do not fit the nodes (by {kind}, {len(table)} classes)")
     return ClassCovariances(kind, of_node, _checked(table, None, dim, scalar))
+
+
+def rehung(classes: ClassCovariances, tree: Tree, number: Nodes, class_of: Nodes) -> ClassCovariances:
+    """The covariances on another tree, to which nodes of these classes went: `number` has their numbers there, or -1.
+
+    Where covariances go by depth or height, all nodes have that of their place. Deeper or higher places than there were
+    have the same covariance as all others, where all have one. A `ValueError` where some node has none.
+    """
+    if classes.kind == "node":
+        of_node = np.full(tree.n_nodes, -1, dtype=np.int32)
+        stays = number >= 0
+        of_node[number[stays]] = class_of[stays]
+        without = np.flatnonzero(of_node < 0)
+        if len(without):
+            raise ValueError(
+                f"each node has a covariance of its own here, and {tree.name(int(without[0]))!r} has none; give "
+                "covariance= where one node is added, or adopt a model whose by_node has them all"
+            )
+        return ClassCovariances("node", of_node, classes.table)
+    of_node, table = tree.depth if classes.kind == "depth" else tree.node_height, classes.table
+    if tree.height >= len(table):
+        check_reaches(classes, tree.height)
+        table = np.repeat(table[:1], tree.height + 1, axis=0)
+    return ClassCovariances(classes.kind, of_node, table)
+
+
+def check_reaches(classes: ClassCovariances, place: int) -> None:
+    """Refuse a depth, or height, that the covariances do not have, unless all others have the same one."""
+    table = classes.table
+    if place >= len(table) and not (table == table[0]).all():
+        raise ValueError(
+            f"by_{classes.kind} has covariances for {classes.kind} 0 to {len(table) - 1}, and there would be nodes at "
+            f"{place}; adopt a model that has one for it"
+        )
 
 
 def _resolve_nodes(rule: CovarianceRule, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:

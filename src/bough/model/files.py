@@ -15,7 +15,7 @@ from bough.model.covariance import checked_classes
 from bough.model.gaussian import GaussianModel
 from bough.model.kinds import MODELS
 from bough.model.model import Model
-from bough.tree.files import has_levels, restored_tree, tree_arrays
+from bough.tree.files import has_at_most, restored_tree, tree_arrays
 
 _KIND = "model"
 _VERSION = 1
@@ -58,7 +58,7 @@ def restored_model(contents: Contents) -> Model:
     tree = restored_tree(contents)
     if kind == "node":
         of_node = contents.array("covariance_of_node", np.int32, (tree.n_nodes,))
-    elif not has_levels(tree, len(table)):
+    elif not has_at_most(tree, len(table)):
         raise ValueError(f"there are {len(table)} covariances; expected one for each {kind} of the tree")
     else:
         of_node = tree.depth if kind == "depth" else tree.node_height

@@ -11,7 +11,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
-from bough.model.covariance import ClassCovariances, factors, resolve
+from bough.model.covariance import ClassCovariances, factors, rehung, resolve
 from bough.model.likelihood import LARGEST
 from bough.tree.tree import Tree
 
@@ -130,6 +130,21 @@ class TreePrior:
         of_node = np.concatenate([[0], 1 + path_of_leaf]).astype(np.int32)
         classes = ClassCovariances("node", of_node, table)
         return replace(self, tree=tree.star(), covariance=classes)
+
+    def rehung(self, tree: Tree, number: Nodes, class_of: Nodes | None = None) -> Self:
+        """The same prior on another tree, where the nodes of this one are at `number` (-1: nowhere).
+
+        `class_of` has the covariance classes of those nodes, where they are not just those of this tree.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested(["left", "right"])
+        >>> model = bough.GaussianModel(tree, covariance=bough.by_depth([4.0, 1.0]))
+        >>> model.rehung(tree.edited(add={"middle": ""}), range(3)).marginal_covariance
+        array([4., 5., 5., 5.])
+        """
+        places = np.asarray(number, dtype=np.int32)
+        classes = rehung(self.classes, tree, places, self.classes.of_node if class_of is None else class_of)
+        return replace(self, tree=tree, covariance=classes)
 
     def is_same_prior(self, other: TreePrior) -> bool:
         """Whether the other has the same tree, the same mean and the same covariance at every node.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
@@ -13,6 +14,7 @@ from bough import _checks
 from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.data.rows import checked_context, checked_contexts
 from bough.model.model import Model
+from bough.tree.catalogue import Catalogue
 
 NOTHING = np.empty(0, dtype=np.int32)
 
@@ -57,12 +59,45 @@ class ScoringPolicy(ABC):
     @property
     @abstractmethod
     def _model(self) -> Model:
-        """The model that the policy reasons with; its tree has the actions."""
+        """The model that the policy reasons with; what there is to choose from is in the catalogue."""
+
+    @property
+    @abstractmethod
+    def _catalogue(self) -> Catalogue:
+        """The actions there are now."""
+
+    @property
+    @abstractmethod
+    def _retired(self) -> Mapping[int, None]:
+        """The nodes of actions that are never chosen."""
+
+    @property
+    @abstractmethod
+    def _moment(self) -> AbstractContextManager[Any]:
+        """A lock that keeps the catalogue, and the numbers of its nodes, as they are."""
+
+    def _prepare(self, whole: bool = False) -> None:  # noqa: B027
+        """Make ready for a decision; the numbers of nodes may change, and if `whole` do not change after that."""
+
+    @property
+    def retired(self) -> list[Hashable]:
+        """The names of the actions that are never chosen, in the order in which they were retired.
+
+        >>> import bough
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "middle", "right"])), seed=0)
+        >>> agent.retire("left")
+        >>> agent.retired
+        ['left']
+        """
+        with self._moment:
+            return [self._catalogue.name(node) for node in self._retired]
 
     def _choose_place(self, context: Floats | None) -> int:
         """`decide`, of a context that has been checked: the place of the action in `tree.actions`."""
-        leaf = self._choose(context, 1, None, NOTHING)[0]
-        return int(np.searchsorted(self._model.tree.leaves, leaf))
+        with self._moment:
+            self._prepare()
+            leaf = self._choose(context, 1, None, NOTHING)[0]
+            return int(np.searchsorted(self._model.tree.leaves, leaf))
 
     @overload
     def decide(
@@ -92,36 +127,43 @@ class ScoringPolicy(ABC):
         >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"]), agent.decide(exclude=["black"])
         ('espresso', ['black', 'green'], 'black', 'espresso')
         """
-        model = self._model
-        tree = model.tree
-        if context is not None or not model.is_scalar:
-            context = checked_context(model, context)
-        candidates, excluded = None, NOTHING  # what most decisions have
-        if among is not None or not isinstance(exclude, tuple) or exclude:
-            candidates, excluded = self._checked_choices(among, exclude)
-        if k is None:
-            return tree.node_names.name(int(self._choose(context, 1, candidates, excluded)[0]))
-        n_choices = tree.n_actions - len(excluded) if candidates is None else len(candidates)
-        chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
-        return [tree.node_names.name(int(leaf)) for leaf in chosen]
+        with self._moment:
+            model = self._model
+            if context is not None or not model.is_scalar:
+                context = checked_context(model, context)
+            self._prepare()
+            candidates, excluded = None, NOTHING  # what most decisions have
+            if among is not None or not isinstance(exclude, tuple) or exclude:
+                candidates, excluded = self._checked_choices(among, exclude)
+            if k is None:
+                chosen = self._choose(context, 1, candidates, excluded)
+                return self._catalogue.name(int(chosen[0]))
+            n_choices = self._n_choices(excluded) if candidates is None else len(candidates)
+            chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
+            return [self._catalogue.name(leaf) for leaf in chosen.tolist()]
+
+    def _n_choices(self, excluded: Nodes) -> int:
+        """How many actions there are without the retired and the excluded ones."""
+        return self._catalogue.n_actions - len(self._retired.keys() | set(excluded.tolist()))
 
     def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
         """The candidates (None: all actions), and the actions that are left out of all."""
-        tree = self._model.tree
         excluded = NOTHING
         left_out = [] if exclude is None else listed(exclude, "exclude")
         if left_out:
-            excluded = np.unique(tree.action_nodes(left_out))
+            excluded = np.unique(self._catalogue.action_nodes(left_out))
         if among is None:
-            if len(excluded) and len(excluded) == tree.n_actions:
-                raise ValueError(f"exclude leaves out all {tree.n_actions} actions; leave at least one")
+            if len(excluded) and not self._n_choices(excluded):
+                raise ValueError(f"exclude leaves out all {self._n_choices(NOTHING)} actions; leave at least one")
             return None, excluded
         names = listed(among, "among")
         if not names:
             raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
-        candidates = np.setdiff1d(tree.action_nodes(names), excluded)
+        wanted = self._catalogue.action_nodes(names)
+        candidates = np.setdiff1d(wanted, np.append(excluded, list(self._retired)).astype(np.int32))
         if not len(candidates):
-            raise ValueError("exclude leaves out every action that among has; leave at least one")
+            what = "exclude leaves out every action" if len(excluded) else "every action is retired"
+            raise ValueError(f"{what} that among has; leave at least one")
         return candidates, excluded[:0]
 
     def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
@@ -129,9 +171,10 @@ class ScoringPolicy(ABC):
         leaves, scores = self._model.tree.leaves, self._scores(context)
         if candidates is not None:
             leaves, scores = candidates, scores[np.searchsorted(leaves, candidates)]
-        elif len(excluded):
+        elif len(excluded) or self._retired:
             scores = scores.copy()
             scores[np.searchsorted(leaves, excluded)] = -np.inf
+            scores[np.searchsorted(leaves, list(self._retired))] = -np.inf
         return leaves[largest(scores, k, self._rng)]
 
     def decide_many(self, contexts: Any) -> list[Hashable]:
@@ -145,20 +188,22 @@ class ScoringPolicy(ABC):
         ['espresso', 'black', 'black', 'green']
         """
         rows: Iterable[Any]
-        if self._model.is_scalar:
-            if not _checks.is_whole(contexts):
-                raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
-            rows = itertools.repeat(None, _checks.whole_number("contexts", contexts, least=0))
-        else:
-            rows = checked_contexts(self._model, contexts)
-        tree = self._model.tree
-        return [tree.node_names.name(int(self._choose(row, 1, None, NOTHING)[0])) for row in rows]
+        with self._moment:
+            if self._model.is_scalar:
+                if not _checks.is_whole(contexts):
+                    raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
+                rows = itertools.repeat(None, _checks.whole_number("contexts", contexts, least=0))
+            else:
+                rows = checked_contexts(self._model, contexts)
+            self._prepare()
+            return [self._catalogue.name(int(self._choose(row, 1, None, NOTHING)[0])) for row in rows]
 
     def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
         """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
 
-        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence. The
-        decisions use up the policy's own random numbers, so the next ones differ from those without this call.
+        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence; where it is
+        retired, it is zero. The decisions use up the policy's own random numbers, so the next ones differ from those
+        without this call.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
@@ -166,15 +211,18 @@ class ScoringPolicy(ABC):
         >>> agent.propensity(["green", "black"], samples=10_000).probability.round(2)
         array([0.32, 0.34])
         """
-        nodes = self._model.tree.action_nodes(listed(actions, "actions"))
         samples = _checks.whole_number("samples", samples, least=1)
-        if context is not None or not self._model.is_scalar:
-            context = checked_context(self._model, context)
-        chosen = np.array([self._choose(context, 1, None, NOTHING)[0] for _ in range(samples)])
+        with self._moment:
+            if context is not None or not self._model.is_scalar:
+                context = checked_context(self._model, context)
+            self._prepare(whole=True)
+            nodes = self._catalogue.action_nodes(listed(actions, "actions"))
+            never_chosen = np.isin(nodes, list(self._retired))
+            chosen = np.array([self._choose(context, 1, None, NOTHING)[0] for _ in range(samples)])
         found, times = np.unique(chosen, return_counts=True)
         place = np.minimum(np.searchsorted(found, nodes), len(found) - 1)
         share = np.where(found[place] == nodes, times[place], 0) / samples
-        never = share == 0.0
+        never = (share == 0.0) & ~never_chosen
         error = np.sqrt(share * (1.0 - share) / samples)
         return Propensity(np.where(never, 1.0 - 0.05 ** (1.0 / samples), share), error, never)
 
@@ -203,6 +251,13 @@ def listed(names: Any, what: str) -> list[Any]:
         raise ValueError(f"{what} is {names!r}; give a list of action names")
     _checks.refuse_masked(names, what)
     return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
+
+
+def as_list(name: Any) -> Sequence[Any]:
+    """One name as a list of one; names that come as a list or an array, as they are."""
+    if isinstance(name, np.ndarray):
+        return name.tolist() if name.ndim else [name.item()]
+    return name if isinstance(name, list) else [name]
 
 
 def _checked_k(k: int, n_choices: int) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from statistics import NormalDist
 from typing import Any, Self, cast
 
@@ -13,13 +15,15 @@ from bough import _seeds
 from bough._arrays import Floats, Nodes
 from bough.data.rows import checked_rows, checked_sums
 from bough.data.statistics import Statistics
+from bough.inference.files import restored_retired
 from bough.model.bernoulli import BernoulliModel
 from bough.model.files import model_contents, restored_model
 from bough.model.logistic import logistic_moments
 from bough.model.model import Model
 from bough.policies import files
-from bough.policies.base import ScoringPolicy
+from bough.policies.base import ScoringPolicy, as_list
 from bough.policies.posterior_policy import PosteriorPolicy
+from bough.tree.catalogue import Catalogue
 
 
 class BayesUCB(PosteriorPolicy):
@@ -82,12 +86,15 @@ class BetaTS(ScoringPolicy):
         prior = np.array([_matched_beta(model.mean, variance) for variance in spread.tolist()])
         self.successes, self.failures = np.ascontiguousarray(prior[which].T)
         self._n_observations = 0
+        self._places = Catalogue(model.tree)
+        self._never: dict[int, None] = {}
         self._lock = threading.RLock()  # counts are added in place
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             state = {name: value for name, value in self.__dict__.items() if name != "_lock"}
-            return {**state, "successes": self.successes.copy(), "failures": self.failures.copy()}
+            counts = {"successes": self.successes.copy(), "failures": self.failures.copy()}
+            return {**state, **counts, "_never": dict(self._never)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.RLock())
@@ -95,6 +102,53 @@ class BetaTS(ScoringPolicy):
     @property
     def _model(self) -> Model:
         return self.model
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self._places
+
+    @property
+    def _retired(self) -> Mapping[int, None]:
+        return self._never
+
+    @property
+    def _moment(self) -> AbstractContextManager[Any]:
+        return self._lock
+
+    def retire(self, name: Any) -> None:
+        """Never choose an action again, or a list of them; as `HierTS.retire`.
+
+        >>> import bough
+        >>> agent = bough.BetaTS(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.retire("left")
+        >>> agent.decide()
+        'right'
+        """
+        names = as_list(name)
+        with self._lock:
+            nodes = dict.fromkeys(self.model.tree.action_node(one) for one in names)
+            if len(self._never.keys() | nodes.keys()) == self.model.tree.n_actions:
+                raise ValueError(f"{names[-1]!r} is the last action that is not retired; leave at least one to choose")
+            self._never |= nodes
+
+    def restore(self, name: Any) -> None:
+        """Choose a retired action again, or a list of them; as `HierTS.restore`.
+
+        >>> import bough
+        >>> agent = bough.BetaTS(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.retire("left")
+        >>> agent.restore("left")
+        >>> agent.retired
+        []
+        """
+        names = as_list(name)
+        with self._lock:
+            nodes = [self.model.tree.action_node(one) for one in names]
+            for node, one in zip(nodes, names, strict=True):
+                if node not in self._never:
+                    raise ValueError(f"{one!r} is not retired; agent.retired has those that are")
+            for node in nodes:
+                self._never.pop(node, None)
 
     @property
     def n_observations(self) -> int:
@@ -134,6 +188,8 @@ class BetaTS(ScoringPolicy):
         header, arrays = model_contents(self.model)
         with self._lock:
             counts = {"successes": self.successes.copy(), "failures": self.failures.copy()}
+            if self._never:
+                counts["retired"] = np.array(list(self._never), dtype=np.int32)
             more = {"n_observations": self._n_observations, "generator": files.generator_state(self._rng)}
         files.write(path, type(self).__name__, {**header, **more}, {**arrays, **counts})
 
@@ -152,6 +208,7 @@ class BetaTS(ScoringPolicy):
                     raise ValueError(f"{name} has fewer than the prior does, or more than can be counted")
                 setattr(policy, name, counts)
             policy._n_observations = files.whole_number(contents.header, "n_observations")
+            policy._never = dict.fromkeys(restored_retired(contents, policy.model.tree).tolist())
             return policy
 
     def _scores(self, _context: Floats | None) -> Floats:

@@ -5,43 +5,54 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats
+from bough._storage import Contents
 from bough.data.rows import checked_sums, one_row
 from bough.data.statistics import Statistics
+from bough.model.files import model_contents, restored_model
 from bough.model.model import Model
 from bough.policies import files
-from bough.policies.base import ScoringPolicy
+from bough.policies.living import LivingPolicy, Star
 from bough.posterior import Posterior
 
 if TYPE_CHECKING:
     from bough.learning.online import Refit
 
+_WHOLE = "whole_"  # before the names of the whole model's arrays in a file
 
-class PosteriorPolicy(ScoringPolicy):
+
+class PosteriorPolicy(LivingPolicy):
     """A policy with a posterior; subclasses say which model they assume, and how they score."""
 
-    def __init__(self, model: Model | Posterior, seed: Any = None, *, refit: bool = False) -> None:
+    def __init__(
+        self, model: Model | Posterior, seed: Any = None, *, refit: bool = False, half_life: Any = None
+    ) -> None:
         self._rng = _seeds.generator(seed)
+        self._star = None
         if isinstance(model, Posterior):
             if not self._assumed(model.model).is_same_prior(model.model):
                 raise ValueError(
                     f"the posterior is of another model than {type(self).__name__} has; save and resume its own"
                 )
             self.posterior = model
+            if half_life is not None:
+                model._fade_by(half_life)
         elif isinstance(model, Model):
-            self.posterior = Posterior(self._assumed(model))
+            self.posterior = Posterior(self._assumed(model), half_life=half_life)
         else:
             raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
+        if self.reasons_with_a_star:
+            self._star = Star(model if isinstance(model, Model) else model.model, self._assumed)
         self._refit = _made_refit(self.posterior, refit)
 
-    @property
-    def _model(self) -> Model:
-        return self.posterior.model
+    reasons_with_a_star: ClassVar[bool] = False
+    """Whether the policy has the actions of a tree below one root, so that the tree itself is kept apart."""
 
     def _assumed(self, model: Model) -> Model:
         """The model that the policy reasons with, which has the same actions in the same order."""
@@ -74,15 +85,15 @@ class PosteriorPolicy(ScoringPolicy):
         return None if self._refit is None or not self.posterior.n_observations else self.posterior.statistics
 
     def __repr__(self) -> str:
-        tree = self.posterior.model.tree
-        return f"{type(self).__name__}(n_actions={tree.n_actions}, n_observations={self.posterior.n_observations})"
+        n_actions, n_observations = self._catalogue.n_actions, self.posterior.n_observations
+        return f"{type(self).__name__}(n_actions={n_actions}, n_observations={n_observations})"
 
     # -- learning ------------------------------------------------------------------------------
 
     def update(
-        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None
+        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
     ) -> None:
-        """Learn from one reward, or from arrays of them; as `Posterior.update`.
+        """Learn from one reward, or from arrays of them, earned `at` some time; as `Posterior.update`.
 
         >>> import bough
         >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
@@ -91,12 +102,12 @@ class PosteriorPolicy(ScoringPolicy):
         HierTS(n_actions=2, n_observations=1)
         """
         if self._refit is None:
-            self.posterior.update(action, reward, context, trials=trials, exposure=exposure)
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at)
             return
         with self._refit.lock:
-            self.posterior.update(action, reward, context, trials=trials, exposure=exposure)
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at)
             many = trials is not None or not _checks.is_one(reward)
-            self.posterior = self._refit.after(math.inf if many else 1, self.posterior)
+            self._refit.after(math.inf if many else 1, self.posterior)
 
     def absorb(self, statistics: Statistics) -> None:
         """Learn from rows that come summed; as `Posterior.absorb`.
@@ -112,7 +123,7 @@ class PosteriorPolicy(ScoringPolicy):
             return
         with self._refit.lock:
             self.posterior.absorb(statistics)
-            self.posterior = self._refit.after(math.inf, self.posterior)
+            self._refit.after(math.inf, self.posterior)
 
     def _learn(self, place: int, reward: float, context: Floats | None) -> None:
         """`update`, of an action given by its place in `tree.actions`, and of numbers that have been checked."""
@@ -121,10 +132,11 @@ class PosteriorPolicy(ScoringPolicy):
             return
         with self._refit.lock:
             self._observe(place, reward, context)
-            self.posterior = self._refit.after(1, self.posterior)
+            self._refit.after(1, self.posterior)
 
     def _observe(self, place: int, reward: float, context: Floats | None) -> None:
-        model, leaf = self.posterior.model, self.posterior.model.tree.leaves[place : place + 1]
+        model = self._model
+        leaf = model.tree.leaves[place : place + 1]
         if context is None:
             self.posterior._observe_one(int(leaf[0]), reward)
         else:
@@ -151,16 +163,20 @@ class PosteriorPolicy(ScoringPolicy):
         >>> again, [again.decide() for _ in range(5)] == [agent.decide() for _ in range(5)]
         (HierTS(n_actions=2, n_observations=1), True)
         """
-        own_header: dict[str, Any] = {}
+        own_header: dict[str, Any] = {"options": self._options}
         own_arrays: dict[str, Any] = {}
-        if self._refit is None:
+        # With refits, or a reward would be there, and not the refit that it brought about.
+        with nullcontext() if self._refit is None else self._refit.lock, self._moment:
             header, arrays = self.posterior._contents()
-        else:
-            with self._refit.lock:  # or a reward would be there, and not the refit that it brought about
-                header, arrays = self.posterior._contents()
-                own_header, own_arrays = self._refit.contents()
-        more = {"options": self._options, "generator": files.generator_state(self._rng)}
-        files.write(path, type(self).__name__, {**header, **more, **own_header}, {**arrays, **own_arrays})
+            whole = None if self._star is None else self._star.whole
+            if self._refit is not None:
+                given_header, given_arrays = self._refit.contents(self.posterior)
+                own_header, own_arrays = {**own_header, **given_header}, given_arrays
+        if whole is not None:
+            own_header["whole"], parts = model_contents(whole)
+            own_arrays |= {f"{_WHOLE}{name}": array for name, array in parts.items()}
+        own_header["generator"] = files.generator_state(self._rng)
+        files.write(path, type(self).__name__, {**header, **own_header}, {**arrays, **own_arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -173,9 +189,25 @@ class PosteriorPolicy(ScoringPolicy):
             policy = cls(Posterior._restored(contents), rng, **options)
             if policy._options.keys() != options.keys():
                 raise ValueError(f"options has {reprlib.repr(list(options))}; expected {list(policy._options)}")
+            if policy._star is not None and "whole" in contents.header:
+                policy._star.whole = _restored_whole(policy, contents)
             if policy._refit is not None:
                 policy._refit.restore(contents)
             return policy
+
+
+def _restored_whole(policy: PosteriorPolicy, contents: Contents) -> Model:
+    """The model on the whole tree of a policy that reasons with a star; its actions are those of the star."""
+    header = contents.header["whole"]
+    if not isinstance(header, dict):
+        raise ValueError(f"whole is {header!r:.40}; expected a JSON object")
+    whole = restored_model(contents.part(_WHOLE, header))
+    star = policy.posterior.model
+    if type(whole) is not type(star) or np.shape(whole.mean) != np.shape(star.mean):
+        raise ValueError("the whole model has other rewards than the one that the policy reasons with")
+    if not np.array_equal(np.asarray(whole.tree.actions), np.asarray(star.tree.actions)):
+        raise ValueError("the whole tree has other actions than the one that the policy reasons with")
+    return whole
 
 
 def _made_refit(posterior: Posterior, refit: bool) -> Refit | None:

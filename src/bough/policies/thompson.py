@@ -23,7 +23,8 @@ class HierTS(PosteriorPolicy):
     `search=True` searches in small trees too.
 
     With ``refit=True`` the sizes of the prior's variances, the noise and the mean are learned from the policy's own
-    observations, at 20, 40, 80, ... of them; until then the given model holds.
+    observations, at 20, 40, 80, ... of them; until then the given model holds. With a `half_life` rewards fade as the
+    clock, `now`, goes: the page "When the world moves" says when to use it.
 
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
@@ -36,9 +37,15 @@ class HierTS(PosteriorPolicy):
     """
 
     def __init__(
-        self, model: Model | Posterior, seed: Any = None, *, search: bool | None = None, refit: bool = False
+        self,
+        model: Model | Posterior,
+        seed: Any = None,
+        *,
+        search: bool | None = None,
+        refit: bool = False,
+        half_life: Any = None,
     ) -> None:
-        super().__init__(model, seed, refit=refit)
+        super().__init__(model, seed, refit=refit, half_life=half_life)
         self._search = _checked_search(search)
 
     @property
@@ -48,14 +55,23 @@ class HierTS(PosteriorPolicy):
     def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
         posterior = self.posterior
         if candidates is not None:
-            parameters = posterior.sample_actions(candidates, self._rng)
+            parameters = posterior._sample_leaves(candidates, self._rng)
             scores = parameters if context is None else parameters @ context
             return candidates[largest(scores, k, self._rng)]
-        if self._search or (self._search is None and posterior.model.tree.n_nodes > SMALL):
+        if self._searches:
             best = posterior._search(self._rng, context, k, excluded)
             if best is not None:
                 return best.nodes
+            excluded = posterior._fold(excluded)
         return super()._choose(context, k, None, excluded)
+
+    @property
+    def _searches(self) -> bool:
+        return self._search or (self._search is None and self._catalogue.tree.n_nodes > SMALL)
+
+    def _prepare(self, whole: bool = False) -> None:
+        if whole or not self._searches:
+            self.posterior._fold()
 
     def _scores(self, context: Floats | None) -> Floats:
         parameters = self.posterior.model.tree.at_leaves(self.posterior.sample(self._rng))
@@ -71,6 +87,8 @@ class FlatTS(HierTS):
     Tree(n_nodes=28, n_actions=27, height=1)
     """
 
+    reasons_with_a_star = True
+
     def _assumed(self, model: Model) -> Model:
         return model.flat()
 
@@ -84,6 +102,8 @@ class TS(HierTS):
     >>> agent.posterior.mean[agent.posterior.model.tree.index(21)]  # learns nothing from its sibling
     np.float64(0.0)
     """
+
+    reasons_with_a_star = True
 
     def _assumed(self, model: Model) -> Model:
         return model.independent()

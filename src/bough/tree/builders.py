@@ -6,6 +6,7 @@ name. `tree.py` turns an outline into the breadth-first arrays of a `Tree`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,8 @@ from bough._arrays import Integers
 from bough.tree.names import is_missing, plain
 
 _MOST_NODES = 2**31 - 1
+_KEYS_A_ROW = 4  # a table of more keys than this takes longer than sorting the rows
+_NEVER_MISSING = frozenset({str, int, bool})
 
 
 @dataclass(frozen=True)
@@ -140,18 +143,21 @@ def frame_outline(frame: Any, columns: Sequence[str], sep: str) -> Outline:
         values, code_of_row = _factorise(table, column)
         # Two rows go on together when they were together and have the same value here.
         key = node_of_row * len(values) + code_of_row
-        distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        by_appearance = np.argsort(first)
-        rank = np.empty_like(by_appearance)
-        rank[by_appearance] = np.arange(len(distinct))
-        key, first = distinct[by_appearance], first[by_appearance]
-        above = key // len(values)
-        start = len(names)
-        for parent, code in zip(above.tolist(), (key % len(values)).tolist(), strict=True):
+        n_keys = len(names) * len(values)
+        if n_keys > _KEYS_A_ROW * len(key):
+            distinct, key = np.unique(key, return_inverse=True)
+            n_keys = len(distinct)
+        first = np.full(n_keys, -1)
+        first[key[::-1]] = np.arange(len(key))[::-1]  # what is written last stays
+        rows = np.sort(first[first >= 0])
+        rank = np.empty(n_keys, dtype=np.int64)
+        rank[key[rows]] = np.arange(len(rows))
+        above = node_of_row[rows]
+        node_of_row = len(names) + rank[key]
+        for parent, code in zip(above.tolist(), code_of_row[rows].tolist(), strict=True):
             prefix = names[parent]
             names.append(f"{prefix}{sep}{values[code]}" if parent else str(values[code]))
         parents.append(above)
-        node_of_row = start + rank[inverse]
     actions = _values(table, columns[-1])
     parents.append(node_of_row)
     names.extend(actions)
@@ -160,7 +166,9 @@ def frame_outline(frame: Any, columns: Sequence[str], sep: str) -> Outline:
 
 def _values(table: nw.DataFrame[Any], column: str) -> list[Hashable]:
     """A column as Python values, without nulls."""
-    values = table.get_column(column).to_list()
+    values: list[Any] = table.get_column(column).to_list()
+    if set(map(type, values)) <= _NEVER_MISSING:
+        return values
     for row, value in enumerate(values):
         if is_missing(value):
             raise ValueError(
@@ -171,12 +179,19 @@ def _values(table: nw.DataFrame[Any], column: str) -> list[Hashable]:
 
 def _factorise(table: nw.DataFrame[Any], column: str) -> tuple[list[Hashable], Integers]:
     """The distinct values in order of appearance, and each row's position among them."""
-    codes: dict[Hashable, int] = {}
+    series = table.get_column(column)
+    if series.dtype == nw.String:
+        with contextlib.suppress(TypeError):  # narwhals says text where the first values are
+            distinct: list[Hashable] = series.unique(maintain_order=True).to_list()
+            if set(map(type, distinct)) == {str}:
+                codes = series.replace_strict(distinct, range(len(distinct)), return_dtype=nw.Int64)
+                return distinct, codes.to_numpy()
+    values = _values(table, column)
     try:
-        code_of_row = [codes.setdefault(value, len(codes)) for value in _values(table, column)]
+        code_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
     except TypeError:
         raise ValueError(f"column {column!r} holds values that are not hashable; give text or numbers") from None
-    return list(codes), np.array(code_of_row)
+    return list(code_of), np.fromiter(map(code_of.__getitem__, values), np.int64, len(values))
 
 
 def graph_outline(graph: Any, root: Hashable | None) -> Outline:

@@ -89,12 +89,13 @@ def _hung(
     above = parent[order]
     above[1:] = number[above[1:]]
     child_start = np.concatenate([[1], 1 + np.cumsum(n_children[order])]).astype(np.int32)
-    stored = _stored(tree).edited(order, number, child_start, names)
+    stored = stored_names(tree).edited(order, number, child_start, names)
     _refuse_twice(stored)
     return Edit(type(tree)._frozen(above, child_start, stored), number[:n])
 
 
-def _stored(tree: Tree) -> StoredNames:
+def stored_names(tree: Tree) -> StoredNames:
+    """The names of a tree in columns, also where they are the numbers of its nodes."""
     stored = tree.node_names
     if isinstance(stored, StoredNames):
         return stored
@@ -170,9 +171,9 @@ def _known(tree: Tree, names: Sequence[Hashable]) -> Nodes:
     return nodes
 
 
-def _refuse_unknown(tree: Tree, names: Iterable[Hashable], nodes: Nodes) -> None:
-    if len(nodes) and nodes.min() < 0:
-        tree.index(list(names)[int(np.argmin(nodes))])
+def _refuse_unknown(tree: Tree, names: Sequence[Hashable], nodes: Nodes) -> None:
+    if (nodes < 0).any():
+        tree.index(names[int(np.argmin(nodes))])
 
 
 def _check_movable(tree: Tree, moved: Nodes, removed: Nodes) -> None:

@@ -51,12 +51,12 @@ def _parents(child_start: Nodes) -> Nodes:
     return parent[:n]
 
 
-def has_levels(tree: Tree, n: int) -> bool:
-    """Whether a tree has n levels; one that is far higher takes no time to tell."""
+def has_at_most(tree: Tree, n: int) -> bool:
+    """Whether a tree has at most n levels; one that is far higher takes no time to tell."""
     start, end = 0, 1
     for _ in range(n):
         if start == end:
-            return False
+            return True
         start, end = end, int(tree.child_start[end])
     return start == end
 

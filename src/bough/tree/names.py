@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from bough._arrays import Integers, Names, Nodes
+from bough._arrays import Flags, Integers, Names, Nodes
 
 _LARGEST_SELF_HASH = 2**61 - 2  # Python hashes an integer up to here (but -1) to itself
 _BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
@@ -45,6 +45,10 @@ class NodeNames(Protocol):
 
     def name(self, node: int) -> Hashable: ...
 
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        """The names of many nodes."""
+        ...
+
     def find(self, name: object) -> int:
         """The node of that name, or -1."""
         ...
@@ -64,6 +68,9 @@ class NumberedNames:
 
     def name(self, node: int) -> Hashable:
         return int(node)
+
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        return cast(list[Hashable], nodes.tolist())
 
     def find(self, name: object) -> int:
         try:
@@ -98,6 +105,18 @@ class StoredNames:
         for column in (inner, actions):
             column.setflags(write=False)
 
+    @classmethod
+    def of(
+        cls, inner_nodes: Nodes, leaves: Nodes, names: Sequence[Hashable], order: Integers | None = None
+    ) -> StoredNames:
+        """Names that are given as a list, whose place `order[i]` has that of node i; the i-th where order is None."""
+        (inner, of_inner), (actions, of_actions) = (
+            _read(names, nodes if order is None else order[nodes]) for nodes in (inner_nodes, leaves)
+        )
+        stored = cls(inner_nodes, leaves, inner, actions)
+        stored._index = stored._indexed(of_inner, of_actions)
+        return stored
+
     def __getstate__(self) -> dict[str, Any]:
         # Python salts the hashes of strings anew in every process.
         return {name: value for name, value in self.__dict__.items() if name not in ("_index", "_views")}
@@ -109,10 +128,23 @@ class StoredNames:
             return plain(self.actions[rank])
         return plain(self.inner[int(self._inner_nodes.searchsorted(place))])
 
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        rank = np.minimum(np.searchsorted(self._leaves, nodes), len(self._leaves) - 1)
+        names: list[Hashable] = self.actions[rank].tolist()
+        inner = np.flatnonzero(self._leaves[rank] != nodes)
+        if len(inner):
+            rank = np.searchsorted(self._inner_nodes, nodes[inner])
+            for i, name in zip(inner.tolist(), self.inner[rank].tolist(), strict=True):
+                names[i] = name
+        return names
+
     @cached_property
     def _index(self) -> tuple[Integers, Nodes]:
         """All hashes in ascending order, and the node that each belongs to."""
-        hashes = np.concatenate([_hashes(self.inner), _hashes(self.actions)])
+        return self._indexed(_hashes(self.inner), _hashes(self.actions))
+
+    def _indexed(self, of_inner: Integers, of_actions: Integers) -> tuple[Integers, Nodes]:
+        hashes = np.concatenate([of_inner, of_actions])
         nodes = np.concatenate([self._inner_nodes, self._leaves])
         order = np.argsort(hashes, kind="stable")
         return hashes[order], nodes[order]
@@ -149,20 +181,43 @@ class StoredNames:
         hashes, nodes = self._index
         position = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
         found = nodes[position]
-        rank = np.minimum(np.searchsorted(self._leaves, found), len(self._leaves) - 1)
-        likely = cast(list[object], self.actions[rank].tolist())
-        sure = self._leaves[rank] == found
+        likely = self.names(found)
+        sure = np.ones(len(given), dtype=np.bool_)
         for i in ((wanted == 0) | (wanted == 1)).nonzero()[0].tolist():  # as _BOOL_HASHES
-            sure[i] &= is_bool(given[i]) == is_bool(likely[i])
+            sure[i] = is_bool(given[i]) == is_bool(likely[i])
         try:
             if likely == given and sure.all():
                 return found
-            # What is unknown, an inner node's, or shares its hash with another is looked up by itself.
+            # What shares its hash with another name is looked up by itself.
+            known = hashes[position] == wanted
             for i, (name, one) in enumerate(zip(given, likely, strict=True)):
                 if not (sure[i] and name == one):
-                    found[i] = self.find(name)
+                    found[i] = self.find(name) if known[i] else -1
         except TypeError:  # pandas.NA will not say what it equals
             return np.fromiter(map(self.find, given), np.int32, len(given))
+        return found
+
+    def found_in(self, other: StoredNames) -> Nodes:
+        """(V,) the node that has the same name among those of another tree, or -1.
+
+        Both indexes are in the order of their hashes, so that going through them finds all that may be the same.
+        """
+        hashes, nodes = self._index
+        theirs, their_nodes = other._index
+        place = np.minimum(np.searchsorted(theirs, hashes), len(theirs) - 1)
+        found = np.empty(len(nodes), dtype=np.int32)
+        found[nodes] = np.where(theirs[place] == hashes, their_nodes[place], -1)
+        unsure = found >= 0
+        for mine, own, its, own_of_it in (
+            (self.inner, self._inner_nodes, other.inner, other._inner_nodes),
+            (self.actions, self._leaves, other.actions, other._leaves),
+        ):
+            unsure[own] &= ~_are_equal(mine, its, _ranks(own_of_it, len(theirs))[found[own]])
+        first, last = np.searchsorted(hashes, [min(_BOOL_HASHES), max(_BOOL_HASHES) + 1])
+        unsure[nodes[first:last]] = True  # True equals 1 but does not name the same
+        unsure &= found >= 0
+        for node in np.flatnonzero(unsure).tolist():
+            found[node] = other.find(self.name(node))
         return found
 
     def suggestion(self, name: object) -> str:
@@ -208,9 +263,7 @@ class StoredNames:
     def _picked(self, column: Names, nodes: Nodes, wanted: Nodes, added: Sequence[Hashable]) -> Names:
         """The names of the wanted nodes, nearly all of which are in this column, the one of these nodes."""
         n = len(self.inner) + len(self.actions)
-        rank = np.full(n + len(added), -1, dtype=np.int32)
-        rank[nodes] = np.arange(len(nodes), dtype=np.int32)
-        place = rank[wanted]
+        place = _ranks(nodes, n + len(added))[wanted]
         elsewhere = np.flatnonzero(place < 0)
         others = as_column(added[i - n] if i >= n else self.name(i) for i in wanted[elsewhere].tolist())
         if len(others) == len(wanted):
@@ -326,12 +379,18 @@ def as_column(names: Iterable[object]) -> Names:
     """The names as one array: int64 or variable-width strings where they are all of that kind."""
     if isinstance(names, np.ndarray) and (names.dtype.kind == "i" or (names.dtype.kind == "u" and not _is_huge(names))):
         return names.astype(np.int64)
-    values: list[Any] = names.tolist() if isinstance(names, np.ndarray) else [plain(n) for n in names]
+    values: list[Any] = names.tolist() if isinstance(names, np.ndarray) else list(names)
     kinds = set(map(type, values))
+    if any(issubclass(kind, np.generic) for kind in kinds):
+        values = list(map(plain, values))
+        kinds = set(map(type, values))
     if kinds == {str}:
         return np.array(values, dtype=np.dtypes.StringDType())
-    if kinds == {int} and all(-(2**63) <= n < 2**63 for n in values):
-        return np.array(values, dtype=np.int64)
+    if kinds == {int}:
+        try:
+            return np.array(values, dtype=np.int64)
+        except OverflowError:
+            pass
     for value in values:
         if is_missing(value):
             raise ValueError(f"{value!r} cannot be a node's name; give every node a name")
@@ -344,10 +403,31 @@ def as_column(names: Iterable[object]) -> Names:
     return np.fromiter(values, dtype=object, count=len(values))
 
 
+def _ranks(nodes: Nodes, total: int) -> Nodes:
+    """(total + 1,) the position of each number among these nodes; -1 where it is none of them, and in the end."""
+    ranks = np.full(total + 1, -1, dtype=np.int32)
+    ranks[nodes] = np.arange(len(nodes), dtype=np.int32)
+    return ranks
+
+
+def _are_equal(column: Names, other: Names, place: Nodes) -> Flags:
+    """Whether each name of a column is the one in that place of another; False where the place is -1."""
+    equal = place >= 0
+    if not equal.all():
+        column, place = column[equal], place[equal]
+    likely = _taken(other, place)
+    if column.dtype == likely.dtype and column.dtype.kind != "O":
+        equal[equal] = column == likely
+    else:
+        pairs = zip(column.tolist(), likely.tolist(), strict=True)
+        equal[equal] = np.fromiter((a == b for a, b in pairs), np.bool_, len(column))
+    return equal
+
+
 def _taken(column: Names, place: Nodes) -> Names:
     """`column[place]`, by slices where places follow one another: numpy takes strings slowly one by one."""
     breaks = np.flatnonzero(np.diff(place) != 1) + 1
-    if _SHORTEST_RUN * len(breaks) > len(place):
+    if _SHORTEST_RUN * len(breaks) >= len(place):
         return column[place]
     starts = np.concatenate([[0], breaks])
     first = place[starts]
@@ -357,6 +437,23 @@ def _taken(column: Names, place: Nodes) -> Names:
 
 def _is_huge(column: Names) -> bool:
     return len(column) > 0 and int(column.max()) >= 2**63
+
+
+def _read(names: Sequence[Hashable], places: Nodes | Integers) -> tuple[Names, Integers]:
+    """The names in these places of a list as a column, and their hashes.
+
+    They are read in the order of the list, in which they mostly lie in memory, and hashed as they are there: numpy's
+    strings would have to be made Python's again.
+    """
+    in_order = bool((np.diff(places) > 0).all())
+    ascending: Any = places if in_order else np.sort(places)
+    listed = list(map(names.__getitem__, ascending.tolist()))
+    column = as_column(listed)
+    hashes = _hash_each(listed, len(listed)) if column.dtype.kind == "T" else _hashes(column)
+    if in_order:
+        return column, hashes
+    back = _ranks(ascending, len(names))[places]
+    return _taken(column, back), hashes[back]
 
 
 def _hashes(column: Names) -> Integers:

@@ -158,16 +158,14 @@ class Tree:
             parent = np.where(parents[order] < 0, -1, position[parents[order]]).astype(np.int32)
         n_children = np.bincount(parent[1:], minlength=len(parent))
         child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
-        if names is None and order is None:
-            return cls._frozen(parent, child_start, NumberedNames(len(parent)))
         leaves = np.flatnonzero(n_children == 0).astype(np.int32)
         inner = np.flatnonzero(n_children).astype(np.int32)
-
-        def column(nodes: Nodes) -> Names:
-            given = nodes if order is None else order[nodes]
-            return as_column(given if names is None else [names[i] for i in given.tolist()])
-
-        stored = StoredNames(inner, leaves, column(inner), column(leaves))
+        if names is not None:
+            stored = StoredNames.of(inner, leaves, names, order)
+        elif order is not None:
+            stored = StoredNames(inner, leaves, order[inner], order[leaves])
+        else:
+            return cls._frozen(parent, child_start, NumberedNames(len(parent)))
         twice = stored.duplicate()
         if twice is not None:
             raise ValueError(

@@ -1,0 +1,105 @@
+"""Adoption: where everything of an old tree goes when a new one takes its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from bough._arrays import Nodes
+from bough.model.covariance import ClassCovariances
+from bough.model.model import Model
+from bough.tree.changes import Changes, compare, with_ghosts
+from bough.tree.tree import Tree
+
+Gone = Literal["retire", "forget", "raise"]
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """The model to go on with, and what becomes of the old one's nodes."""
+
+    model: Model
+    """On the new tree, with the actions that are retired."""
+    number: Nodes
+    """(V,) the new number of each old node; -1 where it is gone."""
+    retired: Nodes
+    """The new numbers of the actions that are not to be chosen, ascending."""
+    changes: Changes
+
+
+def plan_adoption(
+    old: Model,
+    given: Tree | Model,
+    retired: Nodes,
+    renamed: Mapping[Hashable, Hashable] | None,
+    gone: Gone,
+    weight: Callable[[int], float],
+) -> Adoption:
+    """What `adopt` is to do; nothing changes yet.
+
+    `retired` has the old numbers of the actions that are retired already, and `weight` says how much has been observed
+    of an old action.
+    """
+    tree = given if isinstance(given, Tree) else given.tree
+    found = compare(old.tree, tree, renamed)
+    model = old.rehung(tree, found.place) if isinstance(given, Tree) else given
+    before, names = old.tree, old.tree.node_names.name
+    fresh = found.gone[~np.isin(found.gone, retired)]
+    if gone == "raise" and len(fresh):
+        shown = ", ".join(repr(names(node)) for node in fresh[:_SHOWN].tolist())
+        more = f" and {len(fresh) - _SHOWN:,} more" if len(fresh) > _SHOWN else ""
+        raise ValueError(
+            f"the new table lacks {len(fresh):,} actions: {shown}{more}; keep them, or choose gone='retire' or 'forget'"
+        )
+    ghosts = np.intersect1d(found.gone, retired) if gone == "forget" else found.gone
+    ghosts = _without_categories(before, tree, ghosts, weight)
+    haunted = with_ghosts(tree, before, ghosts)
+    number = np.where(found.place < 0, -1, haunted.number[found.place])
+    number[ghosts] = haunted.ghosts
+    if len(ghosts):
+        model = _with_ghosts(model, old, haunted.tree, haunted.number)
+    back = np.intersect1d(retired, before.leaves[found.place[before.leaves] >= 0])
+    changes = Changes(
+        added=_names(tree, found.added),
+        retired=_names(before, np.intersect1d(fresh, ghosts)),
+        moved=_names(before, found.moved),
+        renamed=dict(renamed or {}),
+        restored=_names(before, back),
+        forgotten=_names(before, fresh) if gone == "forget" else [],
+    )
+    return Adoption(model, number.astype(np.int32), np.sort(haunted.ghosts).astype(np.int32), changes)
+
+
+def _names(tree: Tree, nodes: Nodes) -> list[Hashable]:
+    return [tree.node_names.name(node) for node in nodes.tolist()]
+
+
+def _without_categories(old: Tree, new: Tree, ghosts: Nodes, weight: Callable[[int], float]) -> Nodes:
+    """The ghosts that are not categories of the new tree; one of those must have no evidence."""
+    names = _names(old, ghosts)
+    found = new.node_names.find_all(names) if names else np.empty(0, dtype=np.int32)
+    for node, name in zip(ghosts[found >= 0].tolist(), np.flatnonzero(found >= 0).tolist(), strict=True):
+        if weight(node) > 0.0:
+            raise ValueError(
+                f"{names[name]!r} is an action with rewards, and a category of the new table; rename the action with "
+                f"renamed=, or forget it first"
+            )
+    return ghosts[found < 0]
+
+
+def _with_ghosts(model: Model, old: Model, tree: Tree, number: Nodes) -> Model:
+    """The new model on its tree with ghosts, which keep their own covariances where each node has one."""
+    if model.classes.kind != "node":
+        return model.rehung(tree, number)
+    of_node = np.full(tree.n_nodes, -1, dtype=np.int32)
+    of_node[number] = model.classes.of_node
+    kept = np.flatnonzero(of_node < 0).astype(np.int32)
+    before = old.tree.node_names.find_all(_names(tree, kept))
+    of_node[kept] = len(model.classes.table) + old.classes.of_node[before]
+    table = np.concatenate([model.classes.table, old.classes.table])
+    used, numbered = np.unique(of_node, return_inverse=True)
+    return replace(model, tree=tree, covariance=ClassCovariances("node", numbered.astype(np.int32), table[used]))
