@@ -1,6 +1,7 @@
 """fit_drift: scores against dense algebra, the kind and the pace of simulated logs, units, and what is refused."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
@@ -213,6 +214,8 @@ def test_agents_go_along_with_what_was_found():
     agent = moving.agent(1, slower=10.0, search=True)
     assert agent.posterior.model.drift == pytest.approx(10.0 * moving.half_life)
     agent.update(agent.decide(), 1.0)
+    faded = replace(moving, kind="half_life", half_life=timedelta(days=2), model=still.model)
+    assert faded.agent(seed=0).posterior.half_life == timedelta(days=6)
     for wrong in (0.0, -1.0, "slow", float("nan")):
         with pytest.raises(ValueError, match="slower"):
             moving.agent(slower=wrong)
