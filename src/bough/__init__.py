@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bough.data.rows import Observations
     from bough.data.statistics import Statistics
     from bough.inference.answers import BestActions, Conditional
+    from bough.learning.drift import DriftFit, fit_drift
     from bough.learning.feature_prior import prior_from_features
     from bough.learning.fit import fit_prior
     from bough.learning.report import Estimate, PriorFit
@@ -40,6 +41,7 @@ _HOME = {
     "BestActions": "bough.inference.answers",
     "BetaTS": "bough.policies.baselines",
     "Conditional": "bough.inference.answers",
+    "DriftFit": "bough.learning.drift",
     "Estimate": "bough.learning.report",
     "FlatTS": "bough.policies.thompson",
     "GaussianModel": "bough.model.gaussian",
@@ -64,6 +66,7 @@ _HOME = {
     "by_depth": "bough.model.covariance",
     "by_height": "bough.model.covariance",
     "by_node": "bough.model.covariance",
+    "fit_drift": "bough.learning.drift",
     "fit_prior": "bough.learning.fit",
     "gibbs": "bough.mcmc",
     "prior_from_features": "bough.learning.feature_prior",
@@ -82,6 +85,7 @@ __all__ = [
     "BestActions",
     "BetaTS",
     "Conditional",
+    "DriftFit",
     "Estimate",
     "FlatTS",
     "GaussianModel",
@@ -105,6 +109,7 @@ __all__ = [
     "by_depth",
     "by_height",
     "by_node",
+    "fit_drift",
     "fit_prior",
     "gibbs",
     "prior_from_features",
