@@ -181,7 +181,7 @@ def _place(
 
     n successes in m trials say exp(kappa s - omega s^2 / 2) of their score s, with kappa = n - m / 2.
     """
-    leaves, successes, contexts, trials = rows
+    leaves, successes, contexts, trials = rows[:4]
     assert trials is not None
     kappa = successes - 0.5 * trials
     if contexts is None:

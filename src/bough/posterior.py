@@ -15,6 +15,7 @@ from bough.data.rows import Rows, checked_rows, checked_sums, one_action, rows_o
 from bough.data.statistics import Statistics
 from bough.inference import files
 from bough.inference.answers import Answers
+from bough.inference.drift import check_same_drift
 from bough.inference.engines import engine_for
 from bough.inference.search import Search
 from bough.model.files import model_contents, restored_model
@@ -209,6 +210,7 @@ class Posterior(Answers):
             leaves = model.tree.action_nodes([new_names.get(name, name) for name in names])
         if len(np.unique(leaves)) < len(leaves):
             raise ValueError("two actions with evidence have the same name in the new tree; rename them apart")
+        check_same_drift(mine, model, nodes, leaves)
         other._engine.place(leaves, self._engine.kind.moved(table, self.model.mean, model.mean))
         other._engine.take_extra(extra)
         return other

@@ -1,5 +1,8 @@
 """Covariances in every form, and the transformations that make the baselines."""
 
+import json
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -130,3 +133,61 @@ def test_a_bad_model_is_refused_by_a_text_that_names_what_is_wrong(what):
     with pytest.raises((ValueError, KeyError)) as caught:
         build()
     assert text in str(caught.value)
+
+
+def test_drift_is_a_positive_half_life_of_a_k_armed_model():
+    assert bough.GaussianModel(TREE).drift is None
+    assert bough.GaussianModel(TREE, drift=90).drift_half_life == 90.0
+    weeks = bough.GaussianModel(TREE, drift=timedelta(weeks=2))
+    assert weeks.drift_half_life == 14 * 86400.0
+    assert "drift=datetime.timedelta(days=14)" in repr(weeks)
+    for wrong in (0, -1.0, float("inf"), float("nan"), "long", timedelta(0), timedelta(days=-1), [1.0]):
+        with pytest.raises(ValueError, match=r"drift is .*; give a half-life"):
+            bough.GaussianModel(TREE, drift=wrong)
+    with pytest.raises(ValueError, match="only the actions of a K-armed model drift"):
+        bough.GaussianModel(TREE, mean=[0.0], drift=3.0)
+    for model in (bough.BernoulliModel, bough.PoissonModel):
+        with pytest.raises(TypeError):
+            model(TREE, drift=3.0)
+
+
+def test_drift_is_part_of_the_prior():
+    still, slow = bough.GaussianModel(TREE), bough.GaussianModel(TREE, drift=3.0)
+    assert slow.is_same_prior(bough.GaussianModel(TREE, drift=3))
+    assert not slow.is_same_prior(still)
+    assert not still.is_same_prior(slow)
+    assert slow.flat().drift == slow.independent().drift == 3.0
+
+
+def test_files_keep_drift_and_have_no_word_of_it_where_there_is_none(tmp_path):
+    path = tmp_path / "model.bough"
+    for drift in (None, 3.5, timedelta(hours=7)):
+        bough.GaussianModel(TREE, drift=drift).save(path)
+        assert bough.GaussianModel.load(path).drift == drift
+        with np.load(path) as archive:
+            header = json.loads(archive["header"].tobytes())
+        assert ("drift" in header, "drift_unit" in header) == (drift is not None, isinstance(drift, timedelta))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"drift": "long"}, "drift is 'long'; expected a number"),
+        ({"drift": True}, "drift is True; expected a number"),
+        ({"drift": -1.0}, "drift is -1.0; give a half-life"),
+        ({"drift": 1e300, "drift_unit": "seconds"}, "expected a span of time"),
+        ({"drift": 1.0, "drift_unit": "days"}, "drift_unit is 'days'; expected seconds"),
+        ({"drift_unit": "seconds"}, "drift is None; expected a number"),
+    ],
+)
+def test_odd_drift_in_a_file_is_refused(change, said, tmp_path):
+    path = tmp_path / "model.bough"
+    bough.GaussianModel(TREE).save(path)
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = {**json.loads(arrays["header"].tobytes()), **change}
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with path.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    with pytest.raises(ValueError, match=said):
+        bough.GaussianModel.load(path)

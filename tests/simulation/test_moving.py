@@ -1,5 +1,7 @@
 """Worlds that move: what regret is measured against, who is told the time, and the law of a truth that drifts."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 
@@ -77,7 +79,8 @@ def test_rounds_of_a_moving_world_have_their_own_rewards():
 
 def test_clicks_may_move_as_well():
     model = bough.BernoulliModel(TREE)
-    run = bough.simulate(bough.problems.drifting(model, 5.0), {"HierTS": bough.HierTS, "BetaTS": bough.BetaTS}, 30, 3, 0)
+    policies = {"HierTS": bough.HierTS, "BetaTS": bough.BetaTS}
+    run = bough.simulate(bough.problems.drifting(model, 5.0), policies, 30, 3, seed=0)
     assert all((np.diff(regret, axis=1) > -1e-12).all() for regret in run.regret.values())
     assert 0.0 < run.best < 1.0
     with pytest.raises(ValueError, match="the truth is not all from 0 to 1"):
@@ -177,6 +180,15 @@ def test_an_action_that_is_the_whole_tree_drifts_around_the_mean():
     model = bough.GaussianModel(bough.Tree.balanced(2, 0), 7.0, 1e-6)
     truth = bough.problems.drifting(model, 1.0).world(50, np.random.default_rng(0)).truth
     assert abs(truth - 7.0).max() < 0.01
+
+
+def test_a_model_with_drift_is_simulated_in_worlds_that_drift():
+    model = bough.GaussianModel(TREE, drift=5.0)
+    own = bough.simulate(model, {"fixed": Fixed(TREE.actions[0])}, rounds=20, runs=3, seed=0).regret["fixed"]
+    same = bough.simulate(bough.problems.drifting(model, 5.0), {"fixed": Fixed(TREE.actions[0])}, 20, 3, seed=0)
+    np.testing.assert_array_equal(own, same.regret["fixed"])
+    with pytest.raises(ValueError, match="here time is counted in rounds; give it as a number"):
+        bough.simulate(bough.GaussianModel(TREE, drift=timedelta(days=5)), {"TS": bough.TS}, 20, 3)
 
 
 @pytest.mark.parametrize(

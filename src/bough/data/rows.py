@@ -27,6 +27,15 @@ class Rows(NamedTuple):
     """(n, d), in a contextual model."""
     exposure: Floats | None
     """The trials of each reward, or its exposure; None where rewards are Gaussian."""
+    times: Floats | None = None
+    """When each was, after the clock was started; None: now."""
+    weights: Floats | None = None
+    """How much each counts; None: as one."""
+
+    @property
+    def counts(self) -> Floats:
+        """(n,) how much each counts."""
+        return np.ones(len(self.rewards)) if self.weights is None else self.weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)

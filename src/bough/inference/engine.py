@@ -16,6 +16,8 @@ from bough.inference.evidence import Evidence
 from bough.inference.slots import Slots, grown
 from bough.model.model import Model
 
+_LEAST_FADED = 1e-100  # weights of new rewards are divided by what has faded meanwhile
+
 
 class Engine(Protocol):
     """The state of a posterior and the operations on it; everything comes in checked."""
@@ -47,6 +49,38 @@ class Engine(Protocol):
 
     def place(self, leaves: Nodes, evidence: Floats) -> None:
         """Forget everything, and know this evidence of distinct leaves and nothing else."""
+        ...
+
+    def touch(self, leaves: Nodes) -> Nodes:
+        """The slots of leaves, which get one if they had none."""
+        ...
+
+    def add(self, node: int, parent: int, class_: int) -> None:
+        """Have one more action, a node beyond the tree's last, below an inner node or an action without evidence."""
+        ...
+
+    def weight(self, leaf: int) -> float:
+        """How many observations there are of a leaf, as they count now."""
+        ...
+
+    def forget(self, leaf: int) -> None:
+        """Have no evidence of a leaf any more."""
+        ...
+
+    def relocate(self, leaf: int, to: int) -> None:
+        """Have a leaf's evidence at another one, which has none, and none at the first."""
+        ...
+
+    def retract(self, rows: Rows) -> None:
+        """Take back rewards that were observed; a `ValueError`, and nothing, where they cannot have been."""
+        ...
+
+    def discount(self, factor: float) -> None:
+        """Have everything observed so far count that much of what it did."""
+        ...
+
+    def advance(self, now: float) -> None:
+        """Have it be that long after the clock was started."""
         ...
 
     def settle(self, log: Rows | None, propagate: bool) -> None:
@@ -128,24 +162,131 @@ class TableEngine(ABC):
         self.is_searchable = True
         self.is_partial = False
         self._table = np.zeros((0, kind.width))
+        self._faded = 1.0  # what the table has counts this much; taken in when something is read
 
     @property
     def table(self) -> Floats:
         """(n_rows, width) the evidence, one row per touched action."""
+        self._made_good()
         return self._table[: self.slots.n_rows]
+
+    def _made_good(self) -> None:
+        """Take in what was put off; everything that reads begins with this."""
+        self._take_in_fading()
+
+    def _take_in_fading(self) -> None:
+        if self._faded != 1.0:
+            self.kind.scale(self._table[: self.slots.n_rows], self._faded)
+            self._faded = 1.0
+            self._say_all()
+
+    @abstractmethod
+    def _say(self, slots: Nodes) -> None:
+        """Make the messages from the slots of some actions to the root again, whose evidence has changed."""
+
+    @abstractmethod
+    def _say_all(self) -> None:
+        """Make all messages again from the evidence."""
+
+    def _begin(self, slots: Nodes) -> None:
+        """Make the laws of new slots, of actions without evidence, and of what is above them."""
+        self._say(slots)
 
     def _touch(self, leaves: Nodes) -> Nodes:
         """The leaves' slots, with room for what is kept of them; nothing changes where there is no memory for it."""
         before = self.slots.count
         slots = self.slots.touch(leaves)
         try:
-            if self.slots.n_rows > len(self._table):
-                self._table = grown(self._table, max(self.slots.n_rows, len(self._table) + len(self._table) // 2, 16))
+            self._make_room_for_rows()
             self._make_room(before)
         except MemoryError:
             self.slots.forget(before)
             raise
         return slots
+
+    def _make_room_for_rows(self) -> None:
+        if self.slots.n_rows > len(self._table):
+            self._table = grown(self._table, max(self.slots.n_rows, len(self._table) + len(self._table) // 2, 16))
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def touch(self, leaves: Nodes) -> Nodes:
+        """The slots of leaves, which get one if they had none."""
+        before = self.slots.count
+        slots = self._touch(leaves)
+        if self.slots.count > before:
+            self._begin(slots)
+        return slots
+
+    def add(self, node: int, parent: int, class_: int) -> None:
+        """Have one more action, a node beyond the tree's last, below an inner node or an action without evidence."""
+        before, above = self.slots.count, np.array([parent], dtype=np.int32)
+        slot_above = int(self.slots.find(above)[0])
+        try:
+            if slot_above < 0:
+                slot_above = int(self.slots.touch(above, are_leaves=False)[0])
+            slot = self.slots.add(node, slot_above, self._class_of_action(class_))
+            self._make_room_for_rows()
+            self._make_room(before)
+        except MemoryError:
+            self.slots.forget(before)
+            raise
+        self.slots.make_inner(slot_above, self._class_of_category(int(self.slots.class_[slot_above])))
+        self._begin(np.array([slot], dtype=np.int32))
+
+    def _class_of_action(self, class_: int) -> int:
+        """The class of the slot of an action of this covariance class."""
+        return class_
+
+    def _class_of_category(self, class_: int) -> int:
+        """The class of the slot of a category, where that of an action is given."""
+        return class_
+
+    def weight(self, leaf: int) -> float:
+        """How many observations there are of a leaf, as they count now."""
+        row = self._row_of(leaf)
+        return 0.0 if row < 0 else float(self._table[row, 0]) * self._faded
+
+    def _row_of(self, leaf: int) -> int:
+        """The row of a leaf's evidence, or -1."""
+        slot = int(self.slots.find(np.array([leaf], dtype=np.int32))[0])
+        return -1 if slot < 0 else int(self.slots.row[slot])
+
+    def forget(self, leaf: int) -> None:
+        """Have no evidence of a leaf any more."""
+        if self.weight(leaf) > 0.0:
+            self._table[self._row_of(leaf)] = 0.0
+            self._say(self.slots.find(np.array([leaf], dtype=np.int32)))
+
+    def relocate(self, leaf: int, to: int) -> None:
+        """Have a leaf's evidence at another one, which has none, and none at the first."""
+        if self.weight(leaf) > 0.0:
+            slots = self._touch(np.array([leaf, to], dtype=np.int32))
+            old, new = self.slots.row[slots]
+            self._table[new] = self._table[old]
+            self._table[old] = 0.0
+            self._say(slots)
+
+    def retract(self, rows: Rows) -> None:
+        """Take back rewards that were observed; a `ValueError`, and nothing, where they cannot have been."""
+        self._made_good()
+        slots = self.slots.find(rows.leaves)
+        places = np.where(slots < 0, -1, self.slots.row[slots])
+        kept = {int(row): self._table[row].copy() if row >= 0 else np.zeros(self.kind.width) for row in places}
+        for i, row in enumerate(places.tolist()):
+            self.kind.retract(kept[row], rows, i)
+        for row, evidence in kept.items():
+            self._table[row] = evidence
+        self._say(np.unique(slots))
+
+    def discount(self, factor: float) -> None:
+        """Have everything observed so far count that much of what it did."""
+        self._faded *= factor
+        if self._faded < _LEAST_FADED:
+            self._made_good()
+
+    def advance(self, now: float) -> None:
+        """Nothing: only drift minds the time."""
 
     @abstractmethod
     def _make_room(self, before: int) -> None:
@@ -153,7 +294,7 @@ class TableEngine(ABC):
 
     def snapshot(self) -> Self:
         """An engine that goes on by itself: what was learned is copied, the tree and the prior are shared."""
-        twin = copy.copy(self)
+        twin = copy.copy(self)  # what was put off is put off there too
         for name in ("slots", "_table", *self._learned):
             setattr(twin, name, getattr(self, name).copy())
         return twin

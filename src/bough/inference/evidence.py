@@ -7,24 +7,29 @@ which of them could not have come from observations, and what sums they amount t
 | rewards | columns |
 | --- | --- |
 | Gaussian | their number, their mean, their sum of squares around it |
+| of actions that drift | their number; the law that they leave, and when; a message; two parts of the log evidence |
 | clicks, counts | their number, sum, sum of squares and exposure; the site that stands for them, and its cavity |
 | in contexts | their number, sum, and squares that no parameter explains; a triangle [R | z] that says the rest |
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
 from bough._arrays import Floats, Names
+from bough.data.rows import Rows
 from bough.data.statistics import Statistics
-from bough.inference.kernels import propagation, scalar, vector
+from bough.inference.kernels import drift, propagation, scalar, vector
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 
 _ROUNDING = 1e-6  # relative: how far sums may be from any that rows have
+_FADED_AWAY = 1e-30  # observations: so few say nothing
+_SAME = 1e-6  # relative: how far a reward that is taken back may be from what was observed, by rounding
 _UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
 
 
@@ -46,6 +51,22 @@ class Evidence(ABC):
         """The same evidence for a model with another prior mean."""
         return table.copy()
 
+    def scale(self, table: Floats, factor: float) -> None:
+        """Have the evidence count that much of what it did; overwrites the table."""
+        self._scale(table, factor)
+        table[table[:, 0] < _FADED_AWAY] = 0.0
+
+    @abstractmethod
+    def _scale(self, table: Floats, factor: float) -> None:
+        """Multiply what the rewards add up to."""
+
+    @abstractmethod
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:
+        """Take the i-th of these rewards back from a row of evidence, which is overwritten.
+
+        A `ValueError` where it cannot have been among those that were observed.
+        """
+
 
 class RewardEvidence(Evidence):
     """Gaussian rewards of a K-armed model."""
@@ -58,6 +79,53 @@ class RewardEvidence(Evidence):
     def statistics(self, actions: Names, table: Floats) -> Statistics:
         count, mean, spread = table.T
         return Statistics(actions, count, count * mean, spread + count * mean**2)
+
+    def _scale(self, table: Floats, factor: float) -> None:
+        table[:, [scalar.COUNT, scalar.SPREAD]] *= factor
+
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:
+        count, mean, spread = row.tolist()
+        reward, weight = float(rows.rewards[i]), float(rows.counts[i])
+        left, off = _left(count, weight), reward - mean
+        if left == 0.0:
+            missing = off * off
+        else:  # what adding it changed, the other way round
+            row[:] = left, mean - off * weight / left, spread - off * off * count * weight / left
+            missing = -row[scalar.SPREAD] / weight
+        if missing > (_SAME * (abs(reward) + abs(mean) + math.sqrt(spread / count))) ** 2:
+            raise ValueError(_never_observed(reward))
+        row[scalar.SPREAD] = max(row[scalar.SPREAD], 0.0)
+        if left == 0.0:
+            row[:] = 0.0
+
+
+class DriftEvidence(Evidence):
+    """Gaussian rewards of a K-armed model whose actions drift, in deviations from the prior mean."""
+
+    width = 9
+
+    def sound(self, table: Floats) -> Any:
+        count, _, share, spread, _, precision, _, _, residual = table.T
+        good = (count > 0.0) & (share >= 0.0) & (share <= 1.0) & (spread >= 0.0)
+        return good & (precision > 0.0) & (residual >= 0.0)
+
+    def statistics(self, actions: Names, table: Floats) -> Statistics:  # noqa: ARG002
+        raise ValueError(
+            "sums cannot tell when rewards came, so a posterior of actions that drift has none; keep the log itself"
+        )
+
+    def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
+        """What actions and parents deviate by grows by the same; what no parent explains of rewards does not."""
+        moved = table.copy()
+        moved[:, drift.SHIFT] += (1.0 - table[:, drift.SHARE]) * (old_mean - new_mean)
+        moved[:, drift.INFORMATION] += table[:, drift.PRECISION] * (old_mean - new_mean)
+        return moved
+
+    def _scale(self, table: Floats, factor: float) -> None:  # noqa: ARG002
+        raise ValueError("with drift old rewards count less by themselves; discount and half_life go with other models")
+
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:  # noqa: ARG002
+        raise ValueError("with drift rewards cannot be taken back; give the log without them to a new agent")
 
 
 class CountEvidence(Evidence):
@@ -87,6 +155,26 @@ class CountEvidence(Evidence):
         moved[:, propagation.SITE_ETA] += moved[:, propagation.SITE_M] * (old_mean - new_mean)
         moved[:, propagation.WIDTH] = -1.0
         return moved
+
+    def _scale(self, table: Floats, factor: float) -> None:
+        table[:, : propagation.CAVITY] *= factor  # sites too: a place to begin at
+        table[:, propagation.WIDTH] = -1.0
+
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:
+        assert rows.exposure is not None
+        reward, exposure, weight = float(rows.rewards[i]), float(rows.exposure[i]), float(rows.counts[i])
+        count = float(self._kind.n_observations(np.array([weight]), np.array([weight * exposure]))[0])
+        left = _left(float(row[propagation.COUNT]), count)
+        row[: propagation.SITE_M] -= count, weight * reward, weight * reward**2, weight * exposure
+        slack = _SAME * (weight * exposure + weight * reward)
+        total, exposed = row[propagation.TOTAL], row[propagation.EXPOSURE]
+        surely = total >= -slack and exposed >= -slack and (not self._kind.is_logistic or total <= exposed + slack)
+        if not surely or (left == 0.0 and total > slack):
+            raise ValueError(_never_observed(reward))
+        row[: propagation.SITE_M] = np.maximum(row[: propagation.SITE_M], 0.0)
+        row[propagation.WIDTH] = -1.0
+        if left == 0.0:
+            row[:] = 0.0
 
 
 class ContextEvidence(Evidence):
@@ -125,6 +213,82 @@ class ContextEvidence(Evidence):
         xx, xy = np.einsum("nij,nik->njk", R, R), np.einsum("nij,ni->nj", R, z)
         return Statistics(actions, count, total, np.square(z).sum(axis=1) + residual, xy, xx)
 
+    def _scale(self, table: Floats, factor: float) -> None:
+        table[:, : vector.TRIANGLE] *= factor
+        table[:, vector.TRIANGLE :] *= math.sqrt(factor)
+
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:
+        if not self._kind.sums_suffice:
+            raise ValueError(
+                "clicks and counts in contexts are kept as the Gaussian factors that stood for them, and cannot be "
+                "taken back one by one; give the log without them to settle"
+            )
+        assert rows.contexts is not None
+        reward, weight = float(rows.rewards[i]), float(rows.counts[i])
+        left = _left(float(row[vector.COUNT]), weight)
+        triangle = self.triangles(row[None])[0]
+        removed = math.sqrt(weight) * np.append(rows.contexts[i], reward)
+        found = without_row(triangle, float(row[vector.RESIDUAL]), removed)
+        if found is None:
+            raise ValueError(_never_observed(reward))
+        if left == 0.0:
+            row[:] = 0.0
+            return
+        row[: vector.TRIANGLE] = left, row[vector.TOTAL] - weight * reward, found[1]
+        vector.pack(found[0][None], vector.TRIANGLE, row[None])
+
+
+def _left(count: float, weight: float) -> float:
+    """How many observations are left; exactly 0 where none is."""
+    if count <= 0.0 or weight > count * (1.0 + _SAME):
+        raise ValueError(f"there are {count:g} observations of it, and {weight:g} were to be taken back")
+    return 0.0 if weight > count * (1.0 - 1e-9) else count - weight
+
+
+def _never_observed(reward: float) -> str:
+    return f"a reward of {reward:g} cannot have been among those that were observed of it"
+
+
+def without_row(triangle: Floats, residual: float, row: Floats) -> tuple[Floats, float] | None:
+    """The triangle [R | z] (d, d + 1) and the residual squares before a row [x | y] was folded in; None if it never was.
+
+    Some unit vector (q, a) takes the rows [R | z] and [0 | r] to [x | y]. A reflection that takes it to the last axis
+    turns them into the row and what there was before it, which is made a triangle again: rotations only, so that the
+    outcome is exact relative to the triangle that was given.
+
+    >>> import numpy as np
+    >>> without_row(np.array([[2.0, 1.0, 3.0], [0.0, 1.0, 1.0]]), 0.0, np.array([2.0, 1.0, 3.0]))
+    (array([[0., 1., 1.],
+           [0., 0., 0.]]), 0.0)
+    """
+    d = len(triangle)
+    R, z, x, y = triangle[:, :d], triangle[:, d], row[:d], float(row[d])
+    size = np.abs(R).max(initial=0.0)
+    q = np.linalg.lstsq(R.T, x, rcond=1e-12)[0]
+    spare = 1.0 - float(q @ q)
+    if np.abs(R.T @ q - x).max() > _SAME * size or spare < -_SAME:
+        return None
+    left = y - float(q @ z)
+    scale = abs(y) + float(np.abs(z).max()) + math.sqrt(residual)
+    if spare <= 1e-10:  # nothing else has been seen in this direction
+        spare, unexplained = 0.0, 0.0
+        q = q / np.linalg.norm(q)
+        if abs(left) > _SAME * scale:
+            return None
+    else:
+        unexplained = left / math.sqrt(spare)
+        if unexplained**2 > residual + (_SAME * scale) ** 2 / spare:
+            return None
+    rows = np.zeros((d + 1, d + 1))
+    rows[:d] = triangle
+    rows[d, d] = unexplained
+    direction = np.append(q, math.sqrt(spare))
+    direction[d] += math.copysign(1.0, direction[d])
+    rows -= np.outer(direction, (2.0 / float(direction @ direction)) * (direction @ rows))
+    upper = np.asarray(np.linalg.qr(rows[:d], mode="r"))
+    upper *= np.where(np.diagonal(upper) < 0.0, -1.0, 1.0)[:, None]
+    return np.triu(upper), max(residual - unexplained**2, 0.0)
+
 
 def _can_be_sums(count: Floats, total: Floats, squares: Floats) -> Any:
     """(n,) whether that many rewards can have this sum, and this sum of squares."""
@@ -135,4 +299,6 @@ def evidence_of(model: Model) -> Evidence:
     """What a model's evidence looks like."""
     if not model.is_scalar:
         return ContextEvidence(model)
+    if model.drift_half_life is not None:
+        return DriftEvidence()
     return RewardEvidence() if model.kind.is_conjugate else CountEvidence(model)

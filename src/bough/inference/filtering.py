@@ -65,32 +65,35 @@ class ContextCountEngine(VectorEngine):
         contexts, exposure = rows.contexts, rows.exposure
         assert contexts is not None
         assert exposure is not None
-        counts = self._n_observations_of(np.ones(len(exposure)), exposure)
+        weights = rows.counts
+        rewards, exposure = weights * rows.rewards, weights * exposure
+        counts = self._n_observations_of(weights, exposure)
+        self._made_good()
         before = self._remembered(rows.leaves)
         slots = self._touch(rows.leaves)
         try:
-            total = self._filter(slots, rows, contexts, exposure)
+            total = self._filter(slots, rewards, contexts, exposure)
             of_slot = self.slots.row[slots]
             np.add.at(self._table[:, kernels.COUNT], of_slot, counts)
-            np.add.at(self._table[:, kernels.TOTAL], of_slot, rows.rewards)
+            np.add.at(self._table[:, kernels.TOTAL], of_slot, rewards)
         except BaseException:
             self._take_back(before)
             raise
         self._log_probability += total
 
-    def _filter(self, slots: Nodes, rows: Rows, contexts: Floats, exposure: Floats) -> float:
+    def _filter(self, slots: Nodes, rewards: Floats, contexts: Floats, exposure: Floats) -> float:
         """Take counts in one by one; the logarithm of how probable they were, each given those before it."""
         means = contexts @ self._mean
         scratch = np.empty(len(self._mean))
         total = 0.0
         for i in range(len(slots)):
             offset, v = draws.score_moments(contexts[i].copy(), slots[i], *self._rows_of_slots, scratch)
-            m, eta, probability = sites.site(self._family, rows.rewards[i], exposure[i], means[i], offset, v)
+            m, eta, probability = sites.site(self._family, rewards[i], exposure[i], means[i], offset, v)
             total += probability
             root = math.sqrt(max(m, LEAST))
             if not (math.isfinite(total) and math.isfinite(m) and math.isfinite(eta / root)):
                 raise ValueError(
-                    f"the reward {rows.rewards[i]:g} of {exposure[i]:g} in a context of size "
+                    f"the reward {rewards[i]:g} of {exposure[i]:g} in a context of size "
                     f"{np.abs(contexts[i]).max():g} cannot be computed with: its score may be {math.sqrt(v):.3g} off "
                     f"{means[i] + offset:.3g}; give contexts of usual size, or a narrower prior"
                 )
@@ -105,11 +108,16 @@ class ContextCountEngine(VectorEngine):
 
     def _remembered(self, leaves: Nodes) -> tuple[int, Nodes, list[Floats], Nodes, Floats, Floats]:
         """What there is on the paths of leaves, so that it can be put back."""
-        paths = [leaves]
-        while (paths[-1] > 0).any():
-            paths.append(np.maximum(self._tree.parent[paths[-1]], 0))
-        slots = self.slots.find(np.unique(np.concatenate(paths)).astype(np.int32))
-        slots = slots[slots >= 0]
+        nodes = np.unique(leaves)
+        slots = self.slots.find(nodes)
+        while (slots < 0).any():  # up to what is touched
+            nodes = np.where(slots < 0, self._tree.parent.take(nodes, mode="clip"), nodes)
+            nodes = np.unique(nodes[nodes >= 0])
+            slots = self.slots.find(nodes)
+        paths = [slots]
+        while len(paths[-1]) and paths[-1].max() > 0:  # the root's is the first
+            paths.append(np.maximum(self.slots.parent[paths[-1]], 0))
+        slots = np.unique(np.concatenate(paths))
         rows = self.slots.row[slots]
         rows = rows[rows >= 0]
         kept = [array[slots].copy() for array in (self._triangle, self._pull, self._target)]

@@ -35,6 +35,9 @@ class CountEngine(ScalarEngine):
 
     def observe_one(self, leaf: int, reward: float) -> None:
         """Add one count of a leaf, of one trial or exposure 1, and make its site again."""
+        if self._faded != 1.0:
+            self.observe(Rows(np.array([leaf], dtype=np.int32), np.array([reward]), None, np.ones(1)))
+            return
         slots = self.slots
         while not kernels.observe_one_count(
             leaf, reward, 1.0, 1.0, self._family, self._mean, slots._node, slots._table, slots._parent, slots._class,
@@ -45,8 +48,10 @@ class CountEngine(ScalarEngine):
     def observe(self, rows: Rows) -> None:
         """Add counts of leaves: one refreshes its path, and a batch ends settled."""
         assert rows.exposure is not None
-        counts = self._n_observations_of(np.ones(len(rows.rewards)), rows.exposure)
-        self._add(rows.leaves, rows.rewards, rows.rewards**2, rows.exposure, counts, settle=len(rows.leaves) > 1)
+        weights = rows.counts
+        counts = self._n_observations_of(weights, weights * rows.exposure)
+        sums = (weights * rows.rewards, weights * rows.rewards**2, weights * rows.exposure, counts)
+        self._add(rows.leaves, *sums, settle=len(rows.leaves) > 1)
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the counts that were summed for distinct leaves."""
@@ -58,23 +63,32 @@ class CountEngine(ScalarEngine):
         self, leaves: Nodes, totals: Floats, squares: Floats, exposure: Floats, counts: Floats, *, settle: bool
     ) -> None:
         slots = self._touch(leaves)
-        kernels.collect_counts(slots, self.slots.row, totals, squares, exposure, counts, self._table)
+        now = 1.0 / self._faded
+        kernels.collect_counts(
+            slots, self.slots.row, now * totals, now * squares, now * exposure, now * counts, self._table
+        )
+        if self._faded != 1.0:  # all messages are made again before they are read
+            return
         self._sweep(slots)
         if settle:
             self._settle()
 
-    def place(self, leaves: Nodes, evidence: Floats) -> None:
-        """Forget everything, and know this evidence of distinct leaves and nothing else; sites begin as they are."""
-        slots = self._touch(leaves)
-        self._table[:] = 0.0
-        self._table[self.slots.row[slots]] = evidence
-        self.place_sites(slots, evidence[:, kernels.SITE_M], evidence[:, kernels.SITE_ETA])
-        if (evidence[:, kernels.WIDTH] < 0.0).any():
+    def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
+        return evidence[:, kernels.SITE_M], evidence[:, kernels.SITE_ETA]
+
+    def _say(self, slots: Nodes) -> None:
+        super()._say(slots)
+        self._sweep(slots[self._table[self.slots.row[slots], kernels.COUNT] > 0.0])
+
+    def _say_all(self) -> None:
+        super()._say_all()
+        if (self._table[self.slots.row[self._observed_slots], kernels.WIDTH] < 0.0).any():
             self._settle()
 
     def settle(self, log: Rows | None, propagate: bool) -> None:
         """Make sites again until no cavity moves."""
         super().settle(log, propagate)
+        self._made_good()
         self._settle()
 
     def _settle(self) -> None:
@@ -86,7 +100,7 @@ class CountEngine(ScalarEngine):
     @property
     def _observed_slots(self) -> Nodes:
         slots = self.slots.of_rows
-        return slots[self.table[:, kernels.COUNT] > 0.0]
+        return slots[self._table[: len(slots), kernels.COUNT] > 0.0]
 
     def _sweep(self, slots: Nodes, size: float = 1.0) -> int:
         kept = self.slots
@@ -97,6 +111,7 @@ class CountEngine(ScalarEngine):
 
     def log_evidence(self) -> float:
         """Expectation propagation's log probability of the counts, without what does not depend on parameters."""
+        self._made_good()
         kept, state = self.slots, self._state[: self.slots.count]
         surplus = kernels.site_surplus(
             self._observed_slots, kept.row, self._family, self._mean, kept.parent, kept.class_, self._variance,

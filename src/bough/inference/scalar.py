@@ -49,6 +49,9 @@ class ScalarEngine(TableEngine):
 
     def observe_one(self, leaf: int, reward: float) -> None:
         """Add one reward of a leaf, and refresh its path to the root."""
+        if self._faded != 1.0:
+            self.observe(Rows(np.array([leaf], dtype=np.int32), np.array([reward]), None, None))
+            return
         slots = self.slots
         while not kernels.observe_one(
             leaf, reward, self._mean, self._precision, slots._node, slots._table, slots._parent, slots._class,
@@ -58,12 +61,12 @@ class ScalarEngine(TableEngine):
 
     def observe(self, rows: Rows) -> None:
         """Add rewards of leaves; each touched node is refreshed once."""
-        ones, zeros = np.ones(len(rows.rewards)), np.zeros(len(rows.rewards))
-        self._collect(rows.leaves, ones, rows.rewards, zeros)
+        self._collect(rows.leaves, rows.counts / self._faded, rows.rewards, np.zeros(len(rows.rewards)))
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the rewards that were summed for distinct leaves."""
-        self._collect(leaves, statistics.count, *statistics.averages_and_spreads())
+        averages, spreads = statistics.averages_and_spreads()
+        self._collect(leaves, statistics.count / self._faded, averages, spreads / self._faded)
 
     def _collect(self, leaves: Nodes, counts: Floats, averages: Floats, spreads: Floats) -> None:
         slots = self._touch(leaves)
@@ -71,15 +74,31 @@ class ScalarEngine(TableEngine):
         kernels.collect(
             slots, self.slots.row, counts, averages, spreads, self._mean, self._precision, self._table, self._state
         )
-        self._refresh_paths(slots, stale)
+        if self._faded == 1.0:  # or all messages are made again anyway, before they are read
+            self._refresh_paths(slots, stale)
 
     def place(self, leaves: Nodes, evidence: Floats) -> None:
         """Forget everything, and know this evidence of distinct leaves and nothing else."""
         slots = self._touch(leaves)
         self._table[:] = 0.0
         self._table[self.slots.row[slots]] = evidence
+        self._faded = 1.0
+        self._say_all()
+
+    def _say(self, slots: Nodes) -> None:
+        stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 2)), dtype=np.int32)
+        evidence = self._table[self.slots.row[slots]]
+        self._state[slots, kernels.M], self._state[slots, kernels.ETA] = self._said(evidence)
+        self._refresh_paths(slots, stale)
+
+    def _say_all(self) -> None:
+        slots = self.slots.of_rows
+        self.place_sites(slots, *self._said(self._table[: len(slots)]))
+
+    def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
+        """What actions say of their parameters: a precision and an information for each row of evidence."""
         m = self._precision * evidence[:, kernels.COUNT]
-        self.place_sites(slots, m, m * (evidence[:, kernels.MEAN] - self._mean))
+        return m, m * (evidence[:, kernels.MEAN] - self._mean)
 
     def place_sites(self, slots: Nodes, precision: Floats, information: Floats) -> None:
         """Have each of some slots of actions say exp(information t - precision t^2 / 2), and all others nothing.
@@ -90,10 +109,6 @@ class ScalarEngine(TableEngine):
         self._state[slots, kernels.M] = precision
         self._state[slots, kernels.ETA] = information
         kernels.remake(self.slots.parent, self.slots.class_, self.slots.row, self._variance, self._state, self._law)
-
-    def touch(self, leaves: Nodes) -> Nodes:
-        """The slots of leaves, which get one if they had none."""
-        return self._touch(leaves)
 
     def _make_room(self, before: int) -> None:  # noqa: ARG002
         if self.slots.count > len(self._state):
@@ -111,12 +126,14 @@ class ScalarEngine(TableEngine):
 
     def is_finite(self) -> bool:
         """Whether the laws of all touched nodes are numbers that can be computed with."""
+        self._made_good()
         n, (nodes, _) = self.slots.count, self.slots.leafward
         means = self.transform_some(nodes, self.slots.parent_position, np.zeros(n))
         return all(bool(np.isfinite(array).all()) for array in (self._state[:n], self._law[:n], means))
 
     def transform(self, normals: Floats) -> Floats:
         """A posterior sample of every node from (V,) standard normals, which are overwritten."""
+        self._made_good()
         draws.sample_all(
             normals, self._tree.parent, self._class_of_node, self._deviation, self._mean, *self.slots.leafward,
             self._law,
@@ -125,13 +142,15 @@ class ScalarEngine(TableEngine):
 
     def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
+        self._made_good()
         slots = self.slots.find(nodes)
-        classes = self._class_of_node[nodes]
+        classes = self._class_of_node.take(nodes, mode="clip")  # nodes beyond the tree's have slots
         draws.sample_some(normals, parent_position, classes, self._deviation, self._mean, slots, self._law)
         return normals
 
     def touched_values(self, rng: np.random.Generator, _context: None = None) -> Floats:
         """(T,) a joint draw of the touched nodes, by slot."""
+        self._made_good()
         values = standard_normals(rng, (self.slots.count,))
         draws.sample_touched(values, self.slots.parent, self._mean, self._law)
         return values
@@ -146,6 +165,7 @@ class ScalarEngine(TableEngine):
 
     def covariance(self) -> Floats:
         """(V,) the posterior variances."""
+        self._made_good()
         out = np.empty(self._tree.n_nodes)
         draws.variances(
             out, self._tree.parent, self._class_of_node, self._variance, *self.slots.leafward,
@@ -159,6 +179,7 @@ class ScalarEngine(TableEngine):
 
     def conditional(self, node: int) -> tuple[float, float, float]:
         """(gain, offset, variance) of a node given its parent."""
+        self._made_good()
         slot = int(self.slots.find(np.array([node], dtype=np.int32))[0])
         if slot < 0:
             return 1.0, 0.0, float(self._variance[self._class_of_node[node]])

@@ -10,7 +10,6 @@ from bough.inference.untouched import Untouched
 from bough.model.model import Model
 
 _DEEPEST = 64  # a slot keeps a number for each level below it, so very deep trees are left to the full sampler
-_EVERYTHING = np.empty(0, dtype=np.bool_)
 
 
 class Search:
@@ -23,6 +22,12 @@ class Search:
         self.visited = 0
         """How many nodes the last search went to."""
 
+    def prepared(self) -> Untouched:
+        """What depends on the tree and the prior alone, made the first time: in a large tree that takes a while."""
+        if self._untouched is None:
+            self._untouched = Untouched(self._model.tree, self._model.classes.of_node)
+        return self._untouched
+
     def best(
         self, engine: Engine, rng: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
     ) -> tuple[Nodes, Floats] | None:
@@ -34,9 +39,7 @@ class Search:
         model = self._model
         if not engine.is_searchable or model.tree.height > _DEEPEST:
             return None
-        if self._untouched is None:
-            self._untouched = Untouched(model.tree, model.classes.of_node)
-        untouched, slots = self._untouched, engine.slots
+        untouched, slots = self.prepared(), engine.slots
         deviation = engine.class_deviations(context)
         mean = float(model.mean if context is None else model.mean @ context)
         limits = self._limits
@@ -46,12 +49,7 @@ class Search:
             return None
         untouched.sync(slots)
         value = engine.touched_values(rng, context)
-        allowed = _EVERYTHING
         if len(excluded) or not slots.count:
-            wanted = np.append(excluded, np.int32(0)).astype(np.int32)
-            untouched, slots, value = untouched.extend(wanted, slots, value, deviation, mean, rng)
-            if len(excluded):
-                allowed = np.ones(slots.count, dtype=np.bool_)
-                allowed[slots.find(excluded)] = False
-        nodes, scores, self.visited = untouched.search(slots, value, allowed, deviation, limits, k, rng)
+            untouched, slots, value = untouched.extend(excluded, slots, value, deviation, mean, rng)
+        nodes, scores, self.visited = untouched.search(slots, value, deviation, limits, k, rng)
         return nodes, scores

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from bough._arrays import Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels import slots as kernels
 from bough.tree.tree import Tree
 
@@ -20,7 +20,10 @@ _Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 
 
 class Slots:
-    """Which node each slot holds, its parent's slot, its covariance class, and, of an action, its row."""
+    """Which node each slot holds, its parent's slot, its covariance class, and, of an action, its row.
+
+    Nodes beyond the tree's last number, which were added since it was made, have their slots from the start.
+    """
 
     def __init__(self, tree: Tree, class_of_node: Nodes) -> None:
         self._tree = tree
@@ -31,6 +34,7 @@ class Slots:
         self._parent = np.empty(16, dtype=np.int32)
         self._class = np.empty(16, dtype=np.int32)
         self._row = np.empty(16, dtype=np.int32)
+        self._choosable = np.empty(16, dtype=np.bool_)
         self._table = np.zeros(64, dtype=np.int32)  # slot + 1, or 0 where empty
         self._leafward: tuple[Nodes, Nodes] | None = None
 
@@ -55,10 +59,15 @@ class Slots:
         return self._row[: self.count]
 
     @property
+    def choosable(self) -> Flags:
+        """(T,) whether each slot's node is an action that may be chosen."""
+        return self._choosable[: self.count]
+
+    @property
     def of_rows(self) -> Nodes:
-        """(n_rows,) the slot of each touched action."""
+        """(n_rows,) the slot of each touched action; the root's for the row of what is an action no longer."""
         actions = np.flatnonzero(self.row >= 0).astype(np.int32)
-        slots = np.empty_like(actions)
+        slots = np.zeros(self.n_rows, dtype=np.int32)
         slots[self.row[actions]] = actions
         return slots
 
@@ -83,36 +92,51 @@ class Slots:
         kernels.find_all(nodes, self._node, self._table, found)
         return found
 
-    def touch(self, leaves: Nodes) -> Nodes:
-        """The slot of each leaf; those that had none get one, and so do their ancestors."""
-        slots = np.empty(len(leaves), dtype=np.int32)
+    def touch(self, nodes: Nodes, are_leaves: bool = True) -> Nodes:
+        """The slot of each leaf, or inner node; those that had none get one, and so do their ancestors."""
+        slots = np.empty(len(nodes), dtype=np.int32)
         path = np.empty(self._tree.height + 1, dtype=np.int32)
         before, done = self.count, 0
-        while done < len(leaves):
+        while done < len(nodes):
             try:
                 self._make_room(self.count + len(path))
             except MemoryError:
                 self.forget(before)
                 raise
             self.count, self.n_rows, done = kernels.touch(
-                leaves, self._tree.parent, self._class_of_node, self._node, self._parent, self._class, self._row,
-                self._table, self.count, self.n_rows, done, path, slots,
+                nodes, self._tree.parent, self._class_of_node, self._node, self._parent, self._class, self._row,
+                self._choosable, self._table, self.count, self.n_rows, done, are_leaves, path, slots,
             )  # fmt: skip
         if self.count > before:
             self._leafward = None
         return slots
 
+    def add(self, node: int, parent: int, class_: int) -> int:
+        """The slot of an action that the tree does not have yet, below the node in the slot `parent`."""
+        self._make_room(self.count + 1)
+        slot = self.count
+        self._node[slot], self._parent[slot], self._class[slot] = node, parent, class_
+        self._row[slot], self._choosable[slot] = self.n_rows, True
+        self.count, self.n_rows = slot + 1, self.n_rows + 1
+        self._table[kernels.place(node, self._node, self._table)] = self.count
+        self._leafward = None
+        return slot
+
+    def make_inner(self, slot: int, class_: int) -> None:
+        """Have an action without evidence be a category of this class from now on."""
+        self._row[slot], self._choosable[slot], self._class[slot] = -1, False, class_
+
     def copy(self) -> Slots:
         """A copy that can touch more without changing this one."""
         twin = copy.copy(self)
         twin._node, twin._parent, twin._class = self._node.copy(), self._parent.copy(), self._class.copy()
-        twin._row, twin._table = self._row.copy(), self._table.copy()
+        twin._row, twin._choosable, twin._table = self._row.copy(), self._choosable.copy(), self._table.copy()
         return twin
 
     def forget(self, count: int) -> None:
         """Give up the slots from `count` on, which nothing has been kept for yet."""
         self.count = count
-        self.n_rows = int((self.row >= 0).sum())
+        self.n_rows = int(self.row.max(initial=-1)) + 1
         self._leafward = None
         self._table[:] = 0
         kernels.fill_table(self._node, count, self._table)
@@ -126,8 +150,10 @@ class Slots:
         """Room for that many slots, with a table that is at most half full."""
         size = len(self._node) if most <= len(self._node) else max(most, 2 * len(self._node))
         if size > len(self._node):  # all or nothing: the length of one says how long all are
+            flags = grown(self._choosable, size)
             arrays = [grown(array, size) for array in (self._node, self._parent, self._class, self._row)]
             self._node, self._parent, self._class, self._row = arrays
+            self._choosable = flags
         if 2 * size > len(self._table):
             self._table = np.zeros(1 << (2 * size - 1).bit_length(), dtype=np.int32)
             kernels.fill_table(self._node, self.count, self._table)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from bough._arrays import Flags, Floats, Nodes
+from bough._arrays import Floats, Nodes
 from bough.inference.kernels import groups, regular, search
 from bough.inference.rate_tables import RateTables, rate_tables
 from bough.inference.slots import Slots, grown
@@ -88,32 +88,37 @@ class Untouched:
         return widest, narrowest
 
     def extend(
-        self, nodes: Nodes, touched: Slots, value: Floats, deviation: Floats, mean: float, rng: np.random.Generator
+        self, excluded: Nodes, touched: Slots, value: Floats, deviation: Floats, mean: float, rng: np.random.Generator
     ) -> tuple[Untouched, Slots, Floats]:
-        """These nodes and their paths drawn as if touched, in copies: the groups below, the slots, their values."""
-        if not touched.count and len(nodes) == 1:  # before any observation: the root alone, every time
+        """The root and the excluded actions drawn as if touched, in copies: the groups below, the slots, their values.
+
+        The excluded ones cannot be chosen there.
+        """
+        if not touched.count and not len(excluded):  # before any observation: the root alone, every time
             if self._root_alone is None:
-                self._root_alone = self._extended(nodes, touched)
+                self._root_alone = self._extended(excluded, touched)
             twin, more = self._root_alone
         else:
-            twin, more = self._extended(nodes, touched)
+            twin, more = self._extended(excluded, touched)
         values = grown(value, more.count)
         with rng.bit_generator.lock:
             groups.extend_values(len(value), values, more.node, more.parent, self._class_of_node, deviation, mean, rng)
         return twin, more, values
 
-    def _extended(self, nodes: Nodes, touched: Slots) -> tuple[Untouched, Slots]:
+    def _extended(self, excluded: Nodes, touched: Slots) -> tuple[Untouched, Slots]:
         more, twin = touched.copy(), self.copy()
-        more.touch(nodes)
+        more.touch(np.zeros(1, dtype=np.int32), are_leaves=self._tree.n_nodes == 1)
+        slots = more.touch(excluded)
+        more.choosable[slots] = False
         twin.sync(more)
         return twin, more
 
     def search(
-        self, touched: Slots, value: Floats, allowed: Flags, deviation: Floats, limits: tuple[Floats, Floats], k: int,
+        self, touched: Slots, value: Floats, deviation: Floats, limits: tuple[Floats, Floats], k: int,
         rng: np.random.Generator,
     ) -> tuple[Nodes, Floats, int]:  # fmt: skip
         """The k best actions of the sample whose touched nodes have these values, with theirs, and the work it took."""
-        data = (value, allowed, touched.node, *self._kept, self._tree.child_start)
+        data = (value, touched.choosable, touched.node, *self._kept, self._tree.child_start)
         top_node, top_score = np.empty(k, dtype=np.int32), np.empty(k)
         tables = self._tables_for(limits[0]) if k == 1 else None
         if tables is not None:

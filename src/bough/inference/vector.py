@@ -78,12 +78,15 @@ class VectorEngine(TableEngine):
     def observe(self, rows: Rows) -> None:
         """Add rewards of leaves in contexts (n, d)."""
         assert rows.contexts is not None
+        self._take_in_fading()
         slots = self._touch(rows.leaves)
-        stacked = np.column_stack([rows.contexts, rows.rewards])
+        weights = rows.counts
+        stacked = np.sqrt(weights)[:, None] * np.column_stack([rows.contexts, rows.rewards])
         if len(slots) == 1:
-            distinct, sums, fewer = slots, np.array([[1.0, rows.rewards[0], 0.0]]), (slots, stacked)
+            distinct, sums = slots, np.array([[weights[0], weights[0] * rows.rewards[0], 0.0]])
+            fewer = slots, stacked
         else:  # at most d rows per leaf, so that a path is walked at most d times per leaf
-            triangles, distinct, sums = self._triangles(slots, stacked)
+            triangles, distinct, sums = self._triangles(slots, stacked, weights)
             unpacked = np.empty((len(triangles), len(self._mean), len(self._mean) + 1))
             kernels.unpack(triangles, 0, unpacked)
             fewer = _flat(distinct, unpacked)
@@ -91,6 +94,7 @@ class VectorEngine(TableEngine):
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the rewards that were summed for distinct leaves, as at most d rows per leaf."""
+        self._take_in_fading()
         rows, values, residual = statistics.as_rows(self._mean)
         values = values + np.einsum("nij,j->ni", rows, self._mean)
         slots = self._touch(leaves)
@@ -109,19 +113,19 @@ class VectorEngine(TableEngine):
         collected = self._room_to_collect()
         self._table[:] = 0.0
         self._table[self.slots.row[slots]] = evidence
-        self._keeps_messages = False
+        self._keeps_messages, self._faded = False, 1.0
         self._remake(collected)
 
     def place_rows(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
         """Forget everything, and have leaves say that row' theta = value with unit noise, one for each of the rows."""
         slots = self._touch(leaves)
-        triangles, distinct, sums = self._triangles(slots, np.column_stack([rows, values]))
+        triangles, distinct, sums = self._triangles(slots, np.column_stack([rows, values]), np.ones(len(values)))
         collected = self._room_to_collect()
         self._table[:] = 0.0
         places = self.slots.row[distinct]
         self._table[places, : kernels.TRIANGLE] = sums
         self._table[places, kernels.TRIANGLE :] = triangles
-        self._keeps_messages = False
+        self._keeps_messages, self._faded = False, 1.0
         self._remake(collected)
 
     def keep_messages(self, slots: Nodes, triangle: Floats, pull: Floats, target: Floats, surprise: float) -> None:
@@ -152,9 +156,19 @@ class VectorEngine(TableEngine):
         )  # fmt: skip
 
     def _made_good(self) -> None:
-        """Make all messages again where rounding may have cost too much; what is read begins with this."""
+        """Take in what was put off, and make all messages again where rounding may have cost too much."""
+        self._take_in_fading()
         if self._account[1] > _MOST_LOST**2 and not self._keeps_messages:
             self._remake(self._room_to_collect())
+
+    def _begin(self, slots: Nodes) -> None:
+        """Nothing: what is new begins with the prior's law."""
+
+    def _say(self, _slots: Nodes) -> None:
+        self._say_all()  # rows cannot be taken out of the triangles inside the tree
+
+    def _say_all(self) -> None:
+        self._account[1] = np.inf  # all is made again when something is read
 
     def _observe_rows(self, slots: Nodes, rows: Floats) -> None:
         kept = self.slots
@@ -164,17 +178,18 @@ class VectorEngine(TableEngine):
             self._table, self._triangle, self._pull, self._target, self._stale, self._reach, self._account,
         )  # fmt: skip
 
-    def _triangles(self, slots: Nodes, rows: Floats) -> tuple[Floats, Nodes, Floats]:
+    def _triangles(self, slots: Nodes, rows: Floats, weights: Floats) -> tuple[Floats, Nodes, Floats]:
         """For each distinct slot a packed triangle that says the same as all of its rows; the slots; and their sums.
 
-        That is how many rows each had, the sum of their values, and the squares that no parameter explains.
+        That is how much its rows count, the sum of their values, and the squares that no parameter explains. Rows come
+        multiplied by the roots of their weights.
         """
         order = np.argsort(slots, kind="stable")
         distinct, group, counts = np.unique(slots, return_inverse=True, return_counts=True)
         triangles = np.zeros((len(distinct), self.kind.width - kernels.TRIANGLE))
         sums = np.zeros((len(distinct), kernels.TRIANGLE))
-        sums[:, kernels.COUNT] = counts
-        np.add.at(sums[:, kernels.TOTAL], group, rows[:, -1])
+        np.add.at(sums[:, kernels.COUNT], group, weights)
+        np.add.at(sums[:, kernels.TOTAL], group, np.sqrt(weights) * rows[:, -1])
         residual = np.empty(len(distinct))
         kernels.triangulate(rows[order], counts, triangles, residual)
         sums[:, kernels.RESIDUAL] = residual
@@ -201,6 +216,7 @@ class VectorEngine(TableEngine):
 
     def is_finite(self) -> bool:
         """Whether the laws of all touched nodes are numbers that can be computed with."""
+        self._made_good()
         n, (nodes, _) = self.slots.count, self.slots.leafward
         diagonal = np.einsum("njj->nj", self._triangle[:n])
         if not ((diagonal >= 1.0 - 1e-6) & (diagonal < np.inf)).all() or not np.isfinite(self._account).all():
@@ -223,8 +239,8 @@ class VectorEngine(TableEngine):
     def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
         draws.sample_some(
-            normals, parent_position, self._class_of_node[nodes], self._factor, self._mean, self.slots.find(nodes),
-            self._pull, self._target, self._refreshed_roots(),
+            normals, parent_position, self._class_of_node.take(nodes, mode="clip"), self._factor, self._mean,
+            self.slots.find(nodes), self._pull, self._target, self._refreshed_roots(),
         )  # fmt: skip
         return normals
 

@@ -40,6 +40,11 @@ class Refit:
                 f"refit keeps sums, which say too little of a {type(model).__name__} with contexts; learn the prior "
                 "from a log with fit_prior instead"
             )
+        if model.drift_half_life is not None:
+            raise ValueError(
+                "refit learns from sums, which do not say when rewards came, and the model has drift; learn both from "
+                "a log with fit_drift instead"
+            )
         if posterior.n_observations:
             posterior.statistics  # noqa: B018, for its error where a file has lost them
         self._given = model

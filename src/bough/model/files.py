@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import numpy as np
 from bough import _storage
 from bough._storage import Contents
 from bough.model.covariance import checked_classes
+from bough.model.gaussian import GaussianModel
 from bough.model.kinds import MODELS
 from bough.model.model import Model
 from bough.tree.files import has_levels, restored_tree, tree_arrays
 
 _KIND = "model"
 _VERSION = 1
+_SECONDS = "seconds"
 
 
 def write_model(model: Model, path: str | os.PathLike[str]) -> None:
@@ -37,7 +40,7 @@ def model_contents(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = {"mean": np.asarray(model.mean), "covariances": model.classes.table, **tree_arrays(model.tree)}
     if model.classes.kind == "node":
         arrays["covariance_of_node"] = model.classes.of_node
-    return {**header, **model.likelihood.parameters()}, arrays
+    return {**header, **model.likelihood.parameters(), **_drift_header(model)}, arrays
 
 
 def restored_model(contents: Contents) -> Model:
@@ -60,7 +63,33 @@ def restored_model(contents: Contents) -> Model:
     else:
         of_node = tree.depth if kind == "depth" else tree.node_height
     classes = checked_classes(kind, of_node, table, mean.size, scalar)
-    return model(tree, float(mean) if scalar else mean, classes, **own)
+    return model(tree, float(mean) if scalar else mean, classes, **own, **_own_drift(header, model))
+
+
+def _drift_header(model: Model) -> dict[str, Any]:
+    """What a header says of drift: nothing where actions stand still."""
+    if not isinstance(model, GaussianModel) or model.drift is None:
+        return {}
+    unit = {"drift_unit": _SECONDS} if isinstance(model.drift, timedelta) else {}
+    return {"drift": model.drift_half_life, **unit}
+
+
+def _own_drift(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
+    """The drift of the model, by the name that its class takes; empty where a file has none."""
+    if "drift" not in header and "drift_unit" not in header:
+        return {}
+    if not issubclass(model, GaussianModel):
+        raise ValueError(f"{model.kind.name} rewards have no drift")
+    value, unit = header.get("drift"), header.get("drift_unit")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"drift is {reprlib.repr(value)}; expected a number")
+    if unit is None:
+        return {"drift": value}
+    _check_word("drift_unit", unit, _SECONDS)
+    try:
+        return {"drift": timedelta(seconds=value)}
+    except (OverflowError, ValueError):
+        raise ValueError(f"drift is {value!r} seconds; expected a span of time") from None
 
 
 def own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:

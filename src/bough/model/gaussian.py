@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from bough import _checks
 from bough._arrays import Floats, Names
 from bough.model.likelihood import LARGEST, Likelihood
 from bough.model.model import Model
+from bough.model.prior import TreePrior
 
 
 @dataclass(frozen=True)
@@ -96,21 +98,45 @@ class GaussianModel(Model):
     for every node, or `by_depth`, `by_height`, `by_node`; a number stands for that multiple of the identity, and
     zeros are fine.
 
+    With `drift`, a half-life, the actions of a K-armed bandit do not stand still. Each wanders around its parent and
+    stays as far from it as its variance says, but after a half-life only half of where it was is left. It is a number
+    in the units of the user's own clock, or a `datetime.timedelta`. Inner nodes stand still.
+
     >>> import bough
     >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
     >>> bough.GaussianModel(tree, mean=[0.0, 0.0], covariance=bough.by_depth([4.0, 2.0, 1.0]))
     GaussianModel(n_actions=3, height=2, dim=2, noise_variance=1.0)
+    >>> bough.GaussianModel(tree, drift=90.0)
+    GaussianModel(n_actions=3, height=2, dim=1, noise_variance=1.0, drift=90.0)
     """
 
     noise_variance: float = 1.0
+    drift: float | timedelta | None = None
     kind: ClassVar[type[Likelihood]] = Gaussian
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "noise_variance", self.likelihood.noise_variance)
+        if self.drift is not None:
+            object.__setattr__(self, "drift", _checked_drift(self.drift))
+            if not self.is_scalar:
+                raise ValueError(
+                    f"drift is {self.drift!r} and mean is a vector; only the actions of a K-armed model drift: "
+                    "leave drift out, or give a number for the mean"
+                )
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, noise_variance={self.noise_variance})"
+        drift = "" if self.drift is None else f", drift={self.drift!r}"
+        return f"{super().__repr__()[:-1]}, noise_variance={self.noise_variance}{drift})"
+
+    @property
+    def drift_half_life(self) -> float | None:
+        """The half-life of `drift` as a number, in seconds where it is a `timedelta`; None where nothing drifts."""
+        return self.drift.total_seconds() if isinstance(self.drift, timedelta) else self.drift
+
+    def is_same_prior(self, other: TreePrior) -> bool:
+        """Whether the other has the same tree, the same mean, covariance at every node, and drift."""
+        return super().is_same_prior(other) and self.drift == getattr(other, "drift", None)
 
     @cached_property
     def likelihood(self) -> Gaussian:
@@ -129,3 +155,13 @@ def _checked_noise(noise_variance: Any) -> float:
             f"between {1 / LARGEST:g} and {LARGEST:g}"
         )
     return value
+
+
+def _checked_drift(drift: Any) -> float | timedelta:
+    try:
+        value = drift.total_seconds() if isinstance(drift, timedelta) else _checks.number(drift, "drift")
+    except ValueError:
+        value = float("nan")
+    if not 1.0 / LARGEST < value < LARGEST:
+        raise ValueError(f"drift is {drift!r}; give a half-life: a positive, finite number, or a datetime.timedelta")
+    return drift if isinstance(drift, timedelta) else value

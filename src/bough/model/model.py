@@ -37,6 +37,11 @@ class Model(TreePrior, ABC):
         """How a reward comes about."""
         return self.kind()
 
+    @property
+    def drift_half_life(self) -> float | None:
+        """The half-life with which actions drift, as a number; None where they stand still."""
+        return None
+
     def mean_reward(self, score: Any) -> Any:
         """The mean reward of an action whose score is known: a probability for clicks, a rate for counts.
 

@@ -50,7 +50,7 @@ def is_compiled(model: Model, policy: Any) -> bool:
     Sampling a large tree is left to the policy itself, which looks for the best action without drawing them all.
     """
     built_in = find_built_in(policy)
-    if built_in is None or _drifts(model) or _rewards(model) not in built_in.compiled_for:
+    if built_in is None or _rewards(model) not in built_in.compiled_for or model.drift_half_life is not None:
         return False
     return not built_in.samples or model.tree.n_nodes <= SMALL
 
@@ -134,11 +134,7 @@ def _keeps_time(agent: Any) -> bool:
     """Whether a policy wants to know the time: one of bough's own where it matters, another where it has a clock."""
     if not isinstance(agent, ScoringPolicy):
         return hasattr(agent, "now")
-    return getattr(agent, "half_life", None) is not None or _drifts(agent._model)
-
-
-def _drifts(model: Model) -> bool:
-    return getattr(model, "drift", None) is not None
+    return getattr(agent, "half_life", None) is not None or agent._model.drift_half_life is not None
 
 
 def _same_actions(tree: Tree, other: Tree) -> bool:

@@ -17,11 +17,12 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from bough._arrays import Integers, Names, Nodes
+from bough._arrays import Flags, Integers, Names, Nodes
 
 _LARGEST_SELF_HASH = 2**61 - 2  # Python hashes an integer up to here (but -1) to itself
 _BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
+_SHORTEST_RUN = 8  # names that stand together, from which on copying them as slices is quicker
 
 
 class UnknownNameError(KeyError):
@@ -44,6 +45,10 @@ class NodeNames(Protocol):
 
     def name(self, node: int) -> Hashable: ...
 
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        """The names of many nodes."""
+        ...
+
     def find(self, name: object) -> int:
         """The node of that name, or -1."""
         ...
@@ -63,6 +68,9 @@ class NumberedNames:
 
     def name(self, node: int) -> Hashable:
         return int(node)
+
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        return cast(list[Hashable], nodes.tolist())
 
     def find(self, name: object) -> int:
         try:
@@ -108,6 +116,15 @@ class StoredNames:
             return plain(self.actions[rank])
         return plain(self.inner[int(self._inner_nodes.searchsorted(place))])
 
+    def names(self, nodes: Nodes) -> list[Hashable]:
+        rank = np.minimum(np.searchsorted(self._leaves, nodes), len(self._leaves) - 1)
+        names: list[Hashable] = self.actions[rank].tolist()
+        inner = np.flatnonzero(self._leaves[rank] != nodes)
+        rank = np.searchsorted(self._inner_nodes, nodes[inner])
+        for i, name in zip(inner.tolist(), self.inner[rank].tolist(), strict=True):
+            names[i] = name
+        return names
+
     @cached_property
     def _index(self) -> tuple[Integers, Nodes]:
         """All hashes in ascending order, and the node that each belongs to."""
@@ -148,20 +165,42 @@ class StoredNames:
         hashes, nodes = self._index
         position = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
         found = nodes[position]
-        rank = np.minimum(np.searchsorted(self._leaves, found), len(self._leaves) - 1)
-        likely = cast(list[object], self.actions[rank].tolist())
-        sure = self._leaves[rank] == found
+        likely = self.names(found)
+        sure = np.ones(len(given), dtype=np.bool_)
         for i in ((wanted == 0) | (wanted == 1)).nonzero()[0].tolist():  # as _BOOL_HASHES
-            sure[i] &= is_bool(given[i]) == is_bool(likely[i])
+            sure[i] = is_bool(given[i]) == is_bool(likely[i])
         try:
             if likely == given and sure.all():
                 return found
-            # What is unknown, an inner node's, or shares its hash with another is looked up by itself.
+            # What is unknown, or shares its hash with another, is looked up by itself.
             for i, (name, one) in enumerate(zip(given, likely, strict=True)):
                 if not (sure[i] and name == one):
                     found[i] = self.find(name)
         except TypeError:  # pandas.NA will not say what it equals
             return np.fromiter(map(self.find, given), np.int32, len(given))
+        return found
+
+    def found_in(self, other: StoredNames) -> Nodes:
+        """(V,) the node that has the same name among those of another tree, or -1.
+
+        Both indexes are in the order of their hashes, so that going through them finds all that may be the same.
+        """
+        hashes, nodes = self._index
+        theirs, their_nodes = other._index
+        place = np.minimum(np.searchsorted(theirs, hashes), len(theirs) - 1)
+        found = np.empty(len(nodes), dtype=np.int32)
+        found[nodes] = np.where(theirs[place] == hashes, their_nodes[place], -1)
+        unsure = found >= 0
+        for mine, own, its, own_of_it in (
+            (self.inner, self._inner_nodes, other.inner, other._inner_nodes),
+            (self.actions, self._leaves, other.actions, other._leaves),
+        ):
+            unsure[own] &= ~_are_equal(mine, its, _ranks(own_of_it, len(theirs))[found[own]])
+        first, last = np.searchsorted(hashes, [min(_BOOL_HASHES), max(_BOOL_HASHES) + 1])
+        unsure[nodes[first:last]] = True  # True equals 1 but does not name the same
+        unsure &= found >= 0
+        for node in np.flatnonzero(unsure).tolist():
+            found[node] = other.find(self.name(node))
         return found
 
     def suggestion(self, name: object) -> str:
@@ -187,6 +226,47 @@ class StoredNames:
             seen[name] = seen.get(name, 0) + 1
         name, times = max(seen.items(), key=lambda item: item[1])
         return (name, times) if times > 1 else None
+
+    def edited(self, source: Nodes, number: Nodes, child_start: Nodes, added: Sequence[Hashable]) -> StoredNames:
+        """The names of a tree whose node i is this one's node `source[i]`, or the j-th added where that is V + j.
+
+        `number` is the way back, -1 for nodes that are gone; `child_start` is the new tree's.
+        """
+        n_children = np.diff(child_start)
+        inner, leaves = (np.flatnonzero(flags).astype(np.int32) for flags in (n_children, n_children == 0))
+        names = StoredNames(
+            inner,
+            leaves,
+            self._picked(self.inner, self._inner_nodes, source[inner], added),
+            self._picked(self.actions, self._leaves, source[leaves], added),
+        )
+        names._index = self._edited_index(number, added)
+        return names
+
+    def _picked(self, column: Names, nodes: Nodes, wanted: Nodes, added: Sequence[Hashable]) -> Names:
+        """The names of the wanted nodes, nearly all of which are in this column, the one of these nodes."""
+        n = len(self.inner) + len(self.actions)
+        place = _ranks(nodes, n + len(added))[wanted]
+        elsewhere = np.flatnonzero(place < 0)
+        others = as_column(added[i - n] if i >= n else self.name(i) for i in wanted[elsewhere].tolist())
+        if len(others) == len(wanted):
+            return others
+        place[elsewhere] = 0
+        mixed = column.dtype.kind == "O" or (len(others) > 0 and others.dtype != column.dtype)
+        picked = _taken(column.astype(object) if mixed else column, place)
+        picked[elsewhere] = others
+        return as_column(picked) if mixed else picked
+
+    def _edited_index(self, number: Nodes, added: Sequence[Hashable]) -> tuple[Integers, Nodes]:
+        hashes, nodes = self._index
+        nodes = number[nodes]
+        kept = nodes >= 0
+        hashes, nodes = hashes[kept], nodes[kept]
+        more = _hash_each(added, len(added))
+        order = np.argsort(more, kind="stable")
+        place = np.searchsorted(hashes, more[order])
+        coming = number[len(number) - len(added) :][order]
+        return np.insert(hashes, place, more[order]), np.insert(nodes, place, coming)
 
 
 class ActionNames(Sequence[Hashable]):
@@ -298,6 +378,38 @@ def as_column(names: Iterable[object]) -> Names:
                 f"{value!r} cannot be a node's name: it is not hashable; use a string, an integer or a tuple"
             ) from None
     return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _ranks(nodes: Nodes, total: int) -> Nodes:
+    """(total + 1,) the position of each number among these nodes; -1 where it is none of them, and in the end."""
+    ranks = np.full(total + 1, -1, dtype=np.int32)
+    ranks[nodes] = np.arange(len(nodes), dtype=np.int32)
+    return ranks
+
+
+def _are_equal(column: Names, other: Names, place: Nodes) -> Flags:
+    """Whether each name of a column is the one in that place of another; False where the place is -1."""
+    equal = place >= 0
+    if not equal.all():
+        column, place = column[equal], place[equal]
+    likely = _taken(other, place)
+    if column.dtype == likely.dtype and column.dtype.kind != "O":
+        equal[equal] = column == likely
+    else:
+        pairs = zip(column.tolist(), likely.tolist(), strict=True)
+        equal[equal] = np.fromiter((a == b for a, b in pairs), np.bool_, len(column))
+    return equal
+
+
+def _taken(column: Names, place: Nodes) -> Names:
+    """`column[place]`, by slices where places follow one another: numpy takes strings slowly one by one."""
+    breaks = np.flatnonzero(np.diff(place) != 1) + 1
+    if _SHORTEST_RUN * len(breaks) >= len(place):
+        return column[place]
+    starts = np.concatenate([[0], breaks])
+    first = place[starts]
+    last = first + np.diff(starts, append=len(place))
+    return np.concatenate([column[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
 
 
 def _is_huge(column: Names) -> bool:

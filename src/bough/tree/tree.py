@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Names, Nodes
-from bough.tree import builders, printing
+from bough.tree import builders, editing, printing
 from bough.tree.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
 
 
@@ -200,6 +200,33 @@ class Tree:
         root = as_column([self.name(0)])
         names = StoredNames(np.zeros(1, dtype=np.int32), leaves, root, self.actions._column)
         return self._frozen(parent, child_start, names)
+
+    def edited(
+        self,
+        add: Mapping[Hashable, Hashable] | None = None,
+        move: Mapping[Hashable, Hashable] | None = None,
+        remove: Iterable[Hashable] | None = None,
+    ) -> Tree:
+        """A tree with names added, moved and removed; this one stays as it is.
+
+        `add` maps new names to the names of their parents, `move` maps names to those of their new parents, and
+        either parent may be one that is added. What is moved or removed takes along all that is below it, but what
+        is moved out of a removed category stays. An action becomes a category when a name is added below it. A
+        category that has lost all its actions goes as well. What comes to a category comes after what is there.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade", "kite"]})
+        >>> tree.edited(add={"tools": "garden", "rake": "tools"}, move={"spade": "tools"}, remove=["kettle"]).show()
+        ''
+        ├── kitchen
+        │   └── toaster
+        └── garden
+            ├── kite
+            └── tools
+                ├── spade
+                └── rake
+        """
+        return editing.edit(self, add, move, remove).tree
 
     # -- size and shape ------------------------------------------------------------------------
 

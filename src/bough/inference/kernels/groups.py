@@ -21,8 +21,10 @@ def sync(
 ) -> None:
     """Overwrites the rows of slots from start on, and takes them out of their parents' groups.
 
-    The descendants of a node at one level have consecutive numbers, so two of them bound a level.
+    The descendants of a node at one level have consecutive numbers, so two of them bound a level. Nodes that were added
+    to the tree since it was made are in no group, and have none.
     """
+    n_nodes = len(child_start) - 1
     for slot in range(start, len(slot_node)):
         above = slot_parent[slot]
         first_child[slot] = -1
@@ -31,8 +33,12 @@ def sync(
             next_sibling[slot] = first_child[above]
             first_child[above] = slot
             slot_depth[slot] = slot_depth[above] + 1
-            free[above, 1] -= 1
         low = slot_node[slot]
+        if low >= n_nodes:
+            free[slot] = 0
+            continue
+        if above >= 0:
+            free[above, 1] -= 1
         high = low + 1
         for level in range(1, free.shape[1]):
             low = child_start[low]
@@ -67,7 +73,8 @@ def mark_touched(
     marked[:] = False
     child = first_child[slot] if slot >= 0 else -1
     while child >= 0:
-        marked[slot_node[child] - start] = True
+        if slot_node[child] - start < len(marked):  # or it was added to the tree since
+            marked[slot_node[child] - start] = True
         child = next_sibling[child]
 
 

@@ -55,7 +55,7 @@ def _invert(target: float, log_rates: Floats, start: float, step: float) -> Any:
 @kernel
 def search_regular(
     value: Floats,  # (T,)
-    allowed: Flags,  # (T,) or (0,)
+    choosable: Flags,  # (T,) the actions that may be chosen
     slot_node: Nodes,  # (T,)
     slot_depth: Nodes,  # (T,)
     first_child: Nodes,  # (T,)
@@ -76,12 +76,10 @@ def search_regular(
     The largest value below n alike nodes has a tabulated law, so a group needs one draw, and the action that attains
     it may be any of the group's, equally likely.
     """
-    height = free.shape[1] - 2
-    everything = len(allowed) == 0
     best = -math.inf
     winner = -1
     for slot in range(len(value)):
-        if value[slot] > best and slot_depth[slot] == height and (everything or allowed[slot]):
+        if value[slot] > best and choosable[slot]:
             best = value[slot]
             winner = slot
     last = rates.shape[1] - 1
@@ -109,8 +107,8 @@ def search_regular(
         drawn += 1
     visited = len(value)
     node = slot_node[winner]
-    low, high = child_start[node], child_start[node + 1]
-    if low < high:
+    if not choosable[winner]:  # in the group below it
+        low, high = child_start[node], child_start[node + 1]
         marked = np.empty(high - low, dtype=np.bool_)
         mark_touched(winner, low, slot_node, first_child, next_sibling, marked)
         child = free_child(low, marked, int(uniforms[0] * free[winner, 1]))

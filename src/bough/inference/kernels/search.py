@@ -51,7 +51,7 @@ def _bound(base: float, depth: int, q: Floats, widest: Floats, narrowest: Floats
 @kernel
 def search(
     value: Floats,  # (T,) sampled values of the touched nodes, in the direction of the context
-    allowed: Flags,  # (T,) False for excluded actions, or (0,) where there are none
+    choosable: Flags,  # (T,) the actions that may be chosen
     slot_node: Nodes,  # (T,)
     slot_depth: Nodes,  # (T,)
     first_child: Nodes,  # (T,)
@@ -71,15 +71,12 @@ def search(
 ) -> int:
     """Overwrites top_* with the k best actions of the sample, best first; returns how many nodes were visited."""
     height = len(widest) - 1
-    everything = len(allowed) == 0
     top_score[:] = -math.inf
     top_node[:] = -1
     last = len(top_score) - 1
     for slot in range(len(value)):
-        if value[slot] > top_score[last] and (everything or allowed[slot]):
-            node = slot_node[slot]
-            if child_start[node] == child_start[node + 1]:
-                _insert(node, value[slot], top_node, top_score)
+        if value[slot] > top_score[last] and choosable[slot]:
+            _insert(slot_node[slot], value[slot], top_node, top_score)
     visited = len(value)
 
     # Waiting groups: the node above, its slot or -1, its value and depth, and each level's largest normal.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bough._arrays import Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.jit import kernel
 
 _SPREAD = 2654435761  # Knuth's multiplier; node * _SPREAD stays below 2**63
@@ -41,25 +41,27 @@ def fill_table(slot_node: Nodes, count: int, table: Nodes) -> None:
 
 @kernel
 def touch(
-    leaves: Nodes,  # (n,)
+    nodes: Nodes,  # (n,)
     tree_parent: Nodes,  # (V,)
     class_of_node: Nodes,  # (V,)
     slot_node: Nodes,  # (room,)
     slot_parent: Nodes,  # (room,)
     slot_class: Nodes,  # (room,)
     slot_row: Nodes,  # (room,)
+    choosable: Flags,  # (room,)
     table: Nodes,  # (a power of two,)
     count: int,
     n_rows: int,  # leaves that have a slot
-    done: int,  # leaves of this call that have their slots already
+    done: int,  # nodes of this call that have their slots already
+    are_leaves: bool,  # or inner nodes, which have no row
     path: Nodes,  # (height + 1,) scratch
     slots: Nodes,  # (n,)
 ) -> tuple[int, int, int]:
-    """Overwrites slots, and writes new nodes into slot_*, table; returns the new count, n_rows and done."""
-    for i in range(done, len(leaves)):
+    """Overwrites slots, and writes new nodes into slot_*, choosable, table; returns the new count, n_rows and done."""
+    for i in range(done, len(nodes)):
         if count + len(path) > len(slot_node):
             return count, n_rows, i
-        node = leaves[i]
+        node = nodes[i]
         slot = -1
         climbed = 0
         while node >= 0:
@@ -75,14 +77,16 @@ def touch(
             slot_parent[count] = slot
             slot_class[count] = class_of_node[node]
             slot_row[count] = -1
-            if step == 0:
+            choosable[count] = False
+            if step == 0 and are_leaves:
                 slot_row[count] = n_rows
+                choosable[count] = True
                 n_rows += 1
             slot = count
             count += 1
             table[place(node, slot_node, table)] = count
         slots[i] = slot
-    return count, n_rows, len(leaves)
+    return count, n_rows, len(nodes)
 
 
 @kernel
