@@ -1,11 +1,14 @@
 """Worlds that move: what regret is measured against, who is told the time, and the law of a truth that drifts."""
 
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 import pytest
 
 import bough
+from bough.simulation.runs import is_compiled
 
 TREE = bough.Tree.balanced(branching=3, height=2)
 MODEL = bough.GaussianModel(TREE)
@@ -129,6 +132,44 @@ def test_a_policy_for_which_time_does_not_matter_is_not_told(monkeypatch):
 
     monkeypatch.setattr(bough.HierTS, "now", property(lambda self: None, refuse), raising=False)
     bough.simulate(bough.problems.drifting(MODEL, 5.0), {"HierTS": bough.HierTS}, rounds=4, runs=2, seed=0, jobs=1)
+
+
+FORGETTING = {
+    "half_life": lambda half_life: partial(bough.HierTS, half_life=half_life),
+    "drift": lambda half_life: lambda model, seed: bough.HierTS(replace(model, drift=half_life), seed=seed),
+}
+
+
+@pytest.mark.parametrize("how", FORGETTING)
+def test_a_policy_that_forgets_is_told_each_round(how, monkeypatch):
+    choose, seen = bough.HierTS._choose_place, []
+
+    def watched(self, context):
+        seen.append(self.now)
+        return choose(self, context)
+
+    monkeypatch.setattr(bough.HierTS, "_choose_place", watched)
+    bough.simulate(MODEL, {"forgets": FORGETTING[how](5.0)}, rounds=4, runs=2, seed=0, jobs=1)
+    assert seen == [0.0, 1.0, 2.0, 3.0] * 2
+
+
+@pytest.mark.parametrize("how", FORGETTING)
+def test_who_forgets_next_to_nothing_plays_as_who_never_forgets(how):
+    problem = bough.problems.drifting(MODEL, 20.0)
+    plain = bough.simulate(problem, {"one": bough.HierTS}, rounds=60, runs=4, seed=2)
+    slow = bough.simulate(problem, {"one": FORGETTING[how](1e12)}, rounds=60, runs=4, seed=2)
+    np.testing.assert_allclose(slow.regret["one"], plain.regret["one"], atol=1e-9)
+    quick = bough.simulate(problem, {"one": FORGETTING[how](5.0)}, rounds=60, runs=4, seed=2)
+    assert not np.allclose(quick.regret["one"], plain.regret["one"])
+
+
+def test_a_model_with_drift_is_never_played_by_a_kernel():
+    model = bough.GaussianModel(TREE, drift=5.0)
+    assert is_compiled(MODEL, bough.HierTS)
+    assert not is_compiled(model, bough.HierTS)
+    own = bough.simulate(model, {"HierTS": bough.HierTS}, rounds=60, runs=4, seed=3)
+    never = bough.simulate(bough.problems.drifting(MODEL, 5.0), {"HierTS": bough.HierTS}, rounds=60, runs=4, seed=3)
+    assert not np.allclose(own.regret["HierTS"], never.regret["HierTS"])
 
 
 # -- the law of a truth that drifts --------------------------------------------------------------------
