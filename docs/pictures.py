@@ -38,7 +38,8 @@ def draw_regret() -> None:
 
 def draw_experiments() -> None:
     """The figures of the paper and of real data, as `bough reproduce` draws them; finished cells are not run again."""
-    for experiment in make_plan((), Options()).wanted:
+    plan = make_plan((), Options())
+    for experiment in plan.wanted + plan.others:
         results = run_experiment(experiment, Settings(), Path("reproduction"), jobs=-1)
         draw(experiment, results).savefig(IMAGES / f"{experiment.name}.png", dpi=120, metadata=PLAIN)
 

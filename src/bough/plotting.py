@@ -16,7 +16,7 @@ from bough.policy_table import POLICIES
 Curves = Mapping[str, tuple[Floats, Floats]]
 """For each policy the mean and the standard error, one entry a round or a cell."""
 
-_OTHERS = ("#2a9d8f", "#e76f51", "#264653", "#8ab17d", "#b5838d")
+_OTHERS = ("#2a9d8f", "#e76f51", "#264653", "#b5838d", "#8ab17d")
 
 
 def colour(policy: str, policies: Sequence[str]) -> str:

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from bough import cli
-from bough.experiments import branching, clicks, heights, registry, runner, synthetic
+from bough.experiments import branching, clicks, drift, heights, registry, runner, synthetic
 from bough.experiments.claims import by_gaps, judge
 from bough.experiments.experiment import CellResult, Experiment, Outcome, Settings
 from bough.experiments.figures import draw
-from bough.experiments.options import MissingDataError
+from bough.experiments.options import MissingDataError, Options
 from bough.experiments.report import markdown, write_report
+from bough.experiments.reproduction import make_plan
 from bough.experiments.runner import run_experiment
 from bough.experiments.synthetic import SyntheticCell
 from bough.plotting import save_figure
@@ -325,3 +326,43 @@ def test_a_misnamed_experiment_is_refused(monkeypatch):
     monkeypatch.setitem(registry.EXPERIMENTS, "avarice", "greed:made_up_experiment")
     with pytest.raises(ValueError, match="made an experiment called 'greed'; 'avarice' is right"):
         registry.make("avarice")
+
+
+# -- the world moves ---------------------------------------------------------------------------------
+
+
+def drifts(never, fading, drifting, world="actions"):
+    """A cell of drift whose final regrets are these, whichever half-lives."""
+    half_lives = {"half_life 1000": fading, "half_life 2000": fading, "drift 3000": drifting, "drift 10000": drifting}
+    return made_up(drift.DriftCell(world), {"HierTS": never, **half_lives, "TS": never})
+
+
+def test_forgetting_is_judged_by_the_data():
+    def judged(moving, still):
+        return [claim.verdict for claim in drift.claims([drifts(*still, world="stationary"), drifts(*moving)])]
+
+    assert judged(moving=(150.0, 130.0, 100.0), still=(30.0, 60.0, 70.0)) == ["held", "held", "held"]
+    assert judged(moving=(100.0, 130.0, 150.0), still=(70.0, 60.0, 30.0)) == ["did not hold"] * 3
+
+
+def test_worlds_that_move_are_played_when_asked_for(tmp_path, capsys):
+    assert "drift" not in [experiment.name for experiment in make_plan((), Options()).wanted]
+    assert cli.main(["reproduce", "drift", "--runs", "3", "--rounds", "30", "--out", str(tmp_path)]) == 0
+    assert "Where something moves: drift below half_life" in capsys.readouterr().out
+    assert (tmp_path / "drift.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "drift.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 4 * 6 * 30
+    report = (tmp_path / "report.md").read_text()
+    assert "| actions drift | 64 |" in report
+    assert "a half-life of 1,000 rounds" in report
+
+
+def test_what_was_played_on_request_stays_in_the_report(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "greed", sys.modules[__name__])
+    monkeypatch.setattr(registry, "EXPERIMENTS", {"greed": "greed:made_up_experiment"})
+    monkeypatch.setattr(registry, "ON_REQUEST", ("greed",))
+    assert cli.main(["reproduce", "--out", str(tmp_path)]) == 0
+    assert "Not run this time: `bough reproduce greed`" in (tmp_path / "report.md").read_text()
+    assert cli.main(["reproduce", "greed", "--out", str(tmp_path)]) == 0
+    assert cli.main(["reproduce", "--out", str(tmp_path)]) == 0
+    assert "## greed: Greed on a bush" in (tmp_path / "report.md").read_text()

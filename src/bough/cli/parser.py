@@ -44,7 +44,7 @@ def _add_reproduce(subparsers: Any) -> None:
         "experiments",
         nargs="*",
         metavar="EXPERIMENT",
-        help=f"which ones (default: all): {', '.join(registry.EXPERIMENTS)}",
+        help=f"which ones (default: all but {', '.join(registry.ON_REQUEST)}): {', '.join(registry.EXPERIMENTS)}",
     )
     _add_run_options(command, rounds=None, runs=None)
     command.add_argument(

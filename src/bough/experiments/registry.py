@@ -19,11 +19,15 @@ EXPERIMENTS = {
     "height-increasing": "bough.experiments.heights:increasing",
     "policies": "bough.experiments.policies:experiment",
     "clicks": "bough.experiments.clicks:experiment",
+    "drift": "bough.experiments.drift:experiment",
     "classes": "bough.experiments.classes:experiment",
     "catalogue": "bough.experiments.catalogue:experiment",
 }
 """By name, where the function is that makes it. It takes `Options`; where its data are not here it says so with a
 `MissingDataError`."""
+
+ON_REQUEST = ("drift",)
+"""Those that take minutes and run only where they are named."""
 
 
 def check_name(name: str) -> None:

@@ -29,7 +29,10 @@ class Plan:
 
 
 def make_plan(names: Sequence[str], options: Options) -> Plan:
-    """The experiments of these names, or all that have data here; a `ValueError` where a named one has none."""
+    """The experiments of these names; without names, all that have data here but those that run on request.
+
+    A `ValueError` where a named one has no data.
+    """
     made: dict[str, Experiment] = {}
     missing: dict[str, str] = {}
     for name in registry.EXPERIMENTS:
@@ -39,9 +42,9 @@ def make_plan(names: Sequence[str], options: Options) -> Plan:
             if name in (names or options.asked_for):
                 raise ValueError(f"{name}: {error}") from error
             missing[name] = str(error)
-    wanted = tuple(made[name] for name in dict.fromkeys(names)) if names else tuple(made.values())
-    others = tuple(experiment for name, experiment in made.items() if names and name not in names)
-    return Plan(wanted, others, missing)
+    chosen = dict.fromkeys(names or [name for name in made if name not in registry.ON_REQUEST])
+    others = tuple(experiment for name, experiment in made.items() if name not in chosen)
+    return Plan(tuple(made[name] for name in chosen), others, missing)
 
 
 def count_runs(experiments: Iterable[Experiment], settings: Settings) -> int:

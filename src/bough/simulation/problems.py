@@ -1,4 +1,4 @@
-"""The paper's synthetic problems, as models (sections 5.3 and 6.1), and one with clicks: all on balanced trees."""
+"""The paper's synthetic problems, as models (sections 5.3 and 6.1), one with clicks, and any of them when it moves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from bough.model.bernoulli import BernoulliModel
 from bough.model.covariance import by_height
 from bough.model.gaussian import GaussianModel
 from bough.model.logistic import logistic_mean
+from bough.model.model import Model
+from bough.simulation.drifting import Drifting, Movers
 from bough.tree.tree import Tree
 
 CLICK_VARIANCES = (0.1, 0.2, 0.4, 0.3)  # of log-odds, actions first
@@ -68,3 +70,23 @@ def clicks(
         return float(logistic_mean(np.array([mean]), np.array([spread]))[0] - rate)
 
     return BernoulliModel(tree, brentq(off, -reach, reach), by_height(variances))
+
+
+def drifting(model: Model, half_life: float, movers: Movers = "actions", redrawn: bool = False) -> Drifting:
+    """The problem of a model without contexts whose truth moves while policies play: what `simulate` takes.
+
+    Each action's deviation from its parent wanders about (a stationary Ornstein-Uhlenbeck process) with the prior's
+    variance, so that every round by itself looks like the prior; after `half_life` rounds half of a deviation is left
+    on average. With ``movers="nodes"`` the same holds for every node but the root. With ``redrawn=True`` deviations
+    stand still and are drawn anew now and then instead, with the same autocorrelation. Policies are given the model as
+    it is.
+
+    >>> import bough, numpy
+    >>> model = bough.GaussianModel(bough.Tree.balanced(branching=3, height=2))
+    >>> problem = bough.problems.drifting(model, half_life=50.0)
+    >>> problem.world(rounds=100, rng=numpy.random.default_rng(0)).truth.shape
+    (100, 9)
+    >>> bough.simulate(problem, {"HierTS": bough.HierTS}, rounds=100, runs=20, seed=0).regret["HierTS"].shape
+    (20, 100)
+    """
+    return Drifting(model, half_life, movers, redrawn)

@@ -63,21 +63,31 @@ def _rewards(model: Model) -> Rewards:
 
 def runner(model: Model, policy: Any) -> Runner:
     """A function that plays one run in a world of this model."""
+
+    def in_python(world: World, rng: np.random.Generator) -> RunResult:
+        return _timed(world, _play_in_python, _made(policy, world.model, rng))
+
     built_in = find_built_in(policy)
     if built_in is None or not is_compiled(model, policy):
-        return lambda world, rng: _timed(world, _play_in_python, _made(policy, world.model, rng))
+        return in_python
     assumed = policy(model).posterior.model
     sampled = built_in.samples
-    if model.is_scalar:
-        return lambda world, rng: _timed(world, _play_scalar, assumed, sampled, policy is BayesUCB, rng)
-    return lambda world, rng: _timed(world, _play_vector, assumed, sampled, rng)
+
+    def compiled(world: World, rng: np.random.Generator) -> RunResult:
+        if world.moves:  # kernels know one truth for all rounds
+            return in_python(world, rng)
+        if model.is_scalar:
+            return _timed(world, _play_scalar, assumed, sampled, policy is BayesUCB, rng)
+        return _timed(world, _play_vector, assumed, sampled, rng)
+
+    return compiled
 
 
 def _timed(world: World, play: Callable[..., tuple[Floats, int]], *arguments: Any) -> RunResult:
     start = time.perf_counter()
     gaps, tried = play(world, *arguments)
     seconds = time.perf_counter() - start
-    return RunResult(gaps, tried, seconds, world.average_best(), len(world.truth))
+    return RunResult(gaps, tried, seconds, world.average_best(), world.model.tree.n_actions)
 
 
 def _made(policy: Any, model: Model, rng: np.random.Generator) -> Policy:
@@ -91,27 +101,40 @@ def _made(policy: Any, model: Model, rng: np.random.Generator) -> Policy:
 
 
 def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
-    """Bough's own go by the actions' places, which spares them looking up names; others by names."""
+    """Bough's own go by the actions' places, which spares them looking up names; others by names.
+
+    The clock of a policy that keeps time shows the number of the round.
+    """
     tree = world.model.tree
     own = find_built_in(type(agent)) is not None and _same_actions(agent._model.tree, tree)
     gaps = np.empty(world.rounds)
     tried = np.zeros(tree.n_actions, dtype=np.bool_)
-    best = world.best(world.truth) if world.contexts is None else 0.0
+    best = world.best_rewards() if world.contexts is None else None
+    keeps_time = _keeps_time(agent)
     for t in range(len(gaps)):
+        if keeps_time:
+            agent.now = t
         context = None if world.contexts is None else world.contexts[t]
-        rewards = world.mean_rewards(t)
+        rewards = world._mean_rewards(t)
         if own:
             place = agent._choose_place(context)
         else:
             place = int(np.searchsorted(tree.leaves, tree.action_node(agent.decide(context))))
-        gaps[t] = (best if context is None else world.best(rewards)) - rewards[place]
+        gaps[t] = (world.best(rewards) if best is None else best[t]) - rewards[place]
         tried[place] = True
-        reward = world.reward(t, place, float(rewards[place]))
+        reward = world._reward(t, place, float(rewards[place]))
         if own:
             agent._learn(place, reward, context)
         else:
             agent.update(tree.actions[place], reward, context)
     return gaps, int(tried.sum())
+
+
+def _keeps_time(agent: Any) -> bool:
+    """Whether a policy wants to know the time: one of bough's own where it matters, another where it has a clock."""
+    if not isinstance(agent, ScoringPolicy):
+        return hasattr(agent, "now")
+    return getattr(agent, "half_life", None) is not None or agent._model.drift_half_life is not None
 
 
 def _same_actions(tree: Tree, other: Tree) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from bough._arrays import Floats, Integers
 from bough._frames import make_frame
 from bough.model.model import Model
 from bough.policies.base import Policy
+from bough.simulation.drifting import Drifting
 from bough.simulation.runs import Runner, RunResult, is_compiled, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
@@ -123,10 +125,13 @@ def simulate(
 ) -> Simulation:
     """Simulate policies on problems drawn from the model, or on those of a `Problem` of your own.
 
+    Where the model has `drift`, its actions drift in the world as well, with that half-life in rounds.
+
     `policies` maps a name to a policy class such as `HierTS`, to any function of a model and `seed` that makes a
     `Policy`, or to a fresh policy object, which is copied for each run (and, unless it is one of bough's, draws the
     same random numbers in each, so prefer a function). On trees of up to 2,000 nodes bough's own run compiled from the
-    first to the last round (all but BayesUCB with contexts); others run at the speed of Python, with the same results.
+    first to the last round (all but BayesUCB with contexts); others run at the speed of Python, with the same results,
+    and so do all in worlds that move. A policy that keeps time is told the number of each round, from 0: ``now``.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d). `jobs` goes to joblib: None leaves it to `joblib.parallel_config`, which also
@@ -229,7 +234,10 @@ def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
     if model.is_scalar:
         if contexts is not None:
             raise ValueError("contexts were given to a model without contexts; leave them out")
-        return FromPrior(model)
+        drift: Any = getattr(model, "drift", None)
+        if isinstance(drift, timedelta):
+            raise ValueError(f"the model's drift is {drift!r}, but here time is counted in rounds; give it as a number")
+        return FromPrior(model) if drift is None else Drifting(model, drift)
     if contexts is None:
         raise ValueError(f"the model takes contexts of length {model.dim}; give contexts=, an array or a function")
     if callable(contexts):

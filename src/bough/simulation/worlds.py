@@ -61,7 +61,8 @@ class World:
 
     model: Model
     truth: Floats
-    """(K,) each action's mean reward, or (K, d) its parameter, in `tree.actions` order."""
+    """(K,) each action's mean reward, or (K, d) its parameter, in `tree.actions` order. Where the world moves, in a
+    K-armed model, (rounds, K): a row for each round."""
     noise: Floats
     """(rounds,) what is added to the mean reward in each round; where the model's rewards are counts, numbers uniform
     on [0, 1), whose quantile of the reward's distribution is the reward."""
@@ -77,11 +78,12 @@ class World:
         if not isinstance(model, Model):
             raise ValueError(f"the world's model is a {type(model).__name__}; give one such as bough.GaussianModel")
         n, d = model.tree.n_actions, model.dim
-        _set(self, "truth", _finite("truth", self.truth, 1 if model.is_scalar else 2))
-        wanted = (n,) if model.is_scalar else (n, d)
-        if self.truth.shape != wanted:
-            raise ValueError(f"the truth has shape {self.truth.shape}; give {wanted}, in the order of tree.actions")
         _set(self, "noise", _finite("noise", self.noise, 1))
+        shapes = [(n,), (self.rounds, n)] if model.is_scalar else [(n, d)]
+        _set(self, "truth", _finite("truth", self.truth, *sorted({len(shape) for shape in shapes})))
+        if self.truth.shape not in shapes:
+            wanted = " or, where it moves, ".join(map(str, shapes))
+            raise ValueError(f"the truth has shape {self.truth.shape}; give {wanted}, in the order of tree.actions")
         if not model.kind.noise_is_added:
             self._check_quantiles()
         if (self.contexts is None) != model.is_scalar:
@@ -119,31 +121,49 @@ class World:
         """How many rounds there are."""
         return len(self.noise)
 
+    @property
+    def moves(self) -> bool:
+        """Whether mean rewards change from round to round, contexts apart."""
+        return self.model.is_scalar and self.truth.ndim == 2
+
     def mean_rewards(self, t: int) -> Floats:
         """(K,) the mean reward of each action in round t."""
-        t = _place("round", t, self.rounds)
-        if self.contexts is None:
-            return self.truth
-        return np.asarray(self.model.mean_reward(self.truth @ self.contexts[t]))
+        return self._mean_rewards(_place("round", t, self.rounds))
+
+    def _mean_rewards(self, t: int) -> Floats:
+        if self.contexts is not None:
+            return np.asarray(self.model.mean_reward(self.truth @ self.contexts[t]))
+        return self.truth[t] if self.moves else self.truth
 
     def best(self, rewards: Floats) -> float:
         """The highest of mean rewards that counts."""
-        if not isinstance(rewards, np.ndarray) or rewards.shape != self.truth.shape[:1]:
+        if not isinstance(rewards, np.ndarray) or rewards.shape != (self.model.tree.n_actions,):
             raise ValueError(f"the rewards are {reprlib.repr(rewards)}; give an array with one for each action")
         return float(rewards.max() if self.eligible is None else rewards[self.eligible].max())
 
+    def best_rewards(self) -> Floats:
+        """(rounds,) the highest mean reward that counts in each round."""
+        if self.contexts is None and not self.moves:
+            return np.full(self.rounds, self.best(self.truth))
+        counts: Any = slice(None) if self.eligible is None else self.eligible
+        if self.contexts is None:
+            return np.asarray(self.truth[:, counts].max(axis=1))
+        truth = self.truth[counts]
+        pieces = [truth @ self.contexts[start : start + 256].T for start in range(0, self.rounds, 256)]
+        return np.asarray(self.model.mean_reward(np.concatenate([piece.max(axis=0) for piece in pieces])))
+
     def average_best(self) -> float:
         """The highest mean reward that counts, averaged over the rounds."""
-        if self.contexts is None:
+        if self.contexts is None and not self.moves:
             return self.best(self.truth)
-        truth = self.truth if self.eligible is None else self.truth[self.eligible]
-        pieces = [truth @ self.contexts[start : start + 256].T for start in range(0, self.rounds, 256)]
-        return float(self.model.mean_reward(np.concatenate([piece.max(axis=0) for piece in pieces])).mean())
+        return float(self.best_rewards().mean())
 
     def reward(self, t: int, action: int, mean: float) -> float:
         """The reward of an action, given by its place and its mean reward, in round t."""
         t, mean = _place("round", t, self.rounds), _checks.number(mean, "mean reward")
-        action = _place("action", action, len(self.truth))
+        return self._reward(t, _place("action", action, self.model.tree.n_actions), mean)
+
+    def _reward(self, t: int, action: int, mean: float) -> float:
         if self.residuals is None:
             return float(self.model.likelihood.reward(mean, float(self.noise[t])))
         start, end = self.residuals.start[action : action + 2].tolist()
@@ -190,11 +210,12 @@ def _set(owner: Any, name: str, value: Any) -> None:
     object.__setattr__(owner, name, value)
 
 
-def _finite(what: str, values: Any, ndim: int) -> Floats:
-    """Values as an array that a kernel can read."""
+def _finite(what: str, values: Any, *ndims: int) -> Floats:
+    """Values as an array that a kernel can read, in one of these numbers of dimensions."""
     given = _checks.floats(values, what)
-    if given.ndim != ndim or not np.isfinite(given).all() or not given.size:
-        raise ValueError(f"the {what} has shape {given.shape} or is not finite; give numbers in {ndim} dimension(s)")
+    if given.ndim not in ndims or not np.isfinite(given).all() or not given.size:
+        wanted = " or ".join(map(str, ndims))
+        raise ValueError(f"the {what} has shape {given.shape} or is not finite; give numbers in {wanted} dimension(s)")
     return np.ascontiguousarray(given)
 
 
