@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shop import Shop
 
 import bough
+from shop import Shop
 
 START = {
     "": None, "home": "", "home/kitchen": "home", "home/garden": "home", "toys": "", "toys/air": "toys",

@@ -62,7 +62,7 @@ def restored_retired(contents: Contents, tree: Tree) -> Nodes:
     if "retired" not in contents:
         return np.empty(0, dtype=np.int32)
     retired = contents.array("retired", np.int32, (None,))
-    check_actions(tree, retired)
+    check_actions(tree, retired, "it retires")
     if len(retired) == tree.n_actions:
         raise ValueError("all actions are retired")
     return retired
@@ -102,12 +102,12 @@ def restore_extra(engine: Engine, contents: Contents) -> None:
     engine.take_extra({name: contents.array(name, np.float64, array.shape) for name, array in wanted.items()})
 
 
-def check_actions(tree: Tree, nodes: Nodes) -> None:
+def check_actions(tree: Tree, nodes: Nodes, what: str = "there is evidence of") -> None:
     """Refuse numbers that are not those of distinct actions."""
     if len(nodes) > tree.n_actions:
-        raise ValueError(f"{len(nodes)} actions are listed; the tree has {tree.n_actions}")
+        raise ValueError(f"{what} {len(nodes)} actions; the tree has {tree.n_actions}")
     known = (nodes >= 0) & (nodes < tree.n_nodes)
     if not known.all() or (tree.child_start[nodes] != tree.child_start[nodes + 1]).any():
-        raise ValueError("nodes are listed that are no actions")
+        raise ValueError(f"{what} nodes that are no actions")
     if len(np.unique(nodes)) != len(nodes):
-        raise ValueError("an action is listed twice")
+        raise ValueError(f"{what} an action twice")
