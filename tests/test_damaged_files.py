@@ -240,7 +240,7 @@ def test_a_member_that_claims_more_than_a_zip_can_hold_is_not_read(tmp_path):
 def test_more_covariances_than_nodes_are_refused_unseen(tmp_path):
     path = saved(tmp_path, "vector")
     file_parts.change(path, covariances=np.zeros((200_000, 2, 2)))
-    refused(path, "200000 covariances")
+    refused(path, "200000 classes")
     file_parts.change(path, {"covariance": "node"}, covariance_of_node=np.zeros(TREE.n_nodes, dtype=np.int32))
     refused(path, "200000 classes")
 

@@ -129,11 +129,12 @@ def half_life_of(value: Any, what: str) -> float:
         number = value.total_seconds()
     else:
         try:
-            number = _checks.number(value, what)
+            number = math.nan if isinstance(value, bool) else _checks.number(value, what)
         except ValueError:
             number = math.nan
     if not 0.0 < number < math.inf:
-        raise ValueError(f"{what} is {value!r}; give a positive number, or a timedelta where times are datetimes")
+        wanted = "a positive, finite number, or a timedelta where times are datetimes"
+        raise ValueError(f"{what} is {value!r}; give a half-life: {wanted}")
     return number
 
 

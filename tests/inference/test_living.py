@@ -140,7 +140,7 @@ def assert_same_posterior(shop, posterior, tolerance):
 
 @pytest.mark.parametrize("kind", ["one", "depth", "node"])
 @pytest.mark.parametrize("dim", [None, 2])
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(sequence=sequences)
 def test_changes_in_any_order_leave_the_exact_posterior_of_the_tree_that_they_make(dim, kind, sequence):
     shop, agent = shop_of(dim, kind)
@@ -148,3 +148,60 @@ def test_changes_in_any_order_leave_the_exact_posterior_of_the_tree_that_they_ma
     assert sorted(agent.retired) == sorted(shop.retired)
     assert_same_posterior(shop, agent.posterior, 1e-8)
     assert sorted(agent.posterior.model.tree.actions) == sorted(shop.actions)
+
+
+@pytest.mark.parametrize("family", [bough.BernoulliModel, bough.PoissonModel])
+@settings(max_examples=40, deadline=None)
+@given(sequence=sequences)
+def test_counts_after_changes_in_any_order_are_those_of_a_fresh_posterior_of_the_same_totals(family, sequence):
+    shop, _ = shop_of(None, "one")
+    agent = bough.HierTS(family(shop.tree(), 0.3, 0.8), seed=0, search=True)
+    sums = {}
+
+    def gone():
+        for name in [one for one in sums if one not in shop.actions]:
+            del sums[name]
+
+    for number, (change, seed) in enumerate(sequence):
+        rng = np.random.default_rng(seed)
+        name = shop.actions[rng.integers(len(shop.actions))]
+        if change in ("update", "batch"):
+            names = [name] if change == "update" else [shop.actions[i] for i in rng.integers(len(shop.actions), size=3)]
+            rewards = rng.integers(0, 2, len(names)).astype(float)
+            agent.update(names if change == "batch" else name, rewards if change == "batch" else float(rewards[0]))
+            for one, reward in zip(names, rewards, strict=True):
+                sums[one] = sums.get(one, np.zeros(2)) + np.array([reward, 1.0])
+                shop.update(one, reward)
+        elif change == "discount":
+            agent.posterior.discount(0.25)
+            sums = {one: 0.25 * both for one, both in sums.items()}
+            shop.discount(0.25)
+        elif change == "retract":
+            whole = [row for row in shop.rewards if row[3] == 1.0]
+            if whole:
+                shop.retract(whole[-1])
+                agent.retract(whole[-1][0], whole[-1][1])
+                sums[whole[-1][0]] = sums[whole[-1][0]] - [whole[-1][1], 1.0]
+        elif change == "forget":
+            sums.pop(name, None)
+            shop.forget(name)
+            agent.forget(name)
+        else:
+            play(shop, agent, "one", [(change, seed)] if change != "add" else [])
+            if change == "add":
+                places = [one for one in shop.parent if not shop.has_evidence(one)]
+                under = places[rng.integers(len(places))]
+                shop.add(f"new {number}", under)
+                agent.add(f"new {number}", under=under)
+            gone()
+    agent.posterior.settle()
+    fresh = bough.Posterior(family(shop.tree(), 0.3, 0.8))
+    left = {one: both for one, both in sums.items() if both[1] > 0.0}
+    if left:
+        totals, exposure = np.array(list(left.values())).T
+        count = exposure if family is bough.BernoulliModel else np.ones(len(left))
+        fresh.absorb(bough.Statistics(list(left), count, totals, totals**2 + 1.0, exposure=exposure))
+    tree = agent.posterior.model.tree
+    order = [fresh.model.tree.index(tree.name(node)) for node in range(tree.n_nodes)]
+    np.testing.assert_allclose(agent.posterior.mean, fresh.mean[order], atol=1e-6)
+    np.testing.assert_allclose(agent.posterior.covariance, fresh.covariance[order], atol=1e-6)

@@ -38,7 +38,8 @@ def living_contents(retired: list[int], clock: Clock, half_life: Any) -> tuple[d
         header["clock"] = clock.contents()
     if half_life is not None:
         header["half_life"] = half_life_of(half_life, "half_life")
-        header["half_life_in_seconds"] = not isinstance(half_life, (int, float, np.number))
+        if not isinstance(half_life, (int, float, np.number)):
+            header["half_life_unit"] = "seconds"
     return header, {"retired": np.array(retired, dtype=np.int32)} if retired else {}
 
 
@@ -46,12 +47,12 @@ def restored_time(contents: Contents) -> tuple[Clock, Any]:
     """The clock and the half-life of a file, checked."""
     clock, half_life = Clock.restored(contents.header.get("clock")), contents.header.get("half_life")
     if half_life is not None:
-        in_seconds = contents.header.get("half_life_in_seconds")
-        if isinstance(half_life, bool) or not isinstance(half_life, (int, float)) or not isinstance(in_seconds, bool):
-            raise ValueError(f"half_life is {half_life!r:.40}; expected a number, and whether it is one of seconds")
+        unit = contents.header.get("half_life_unit")
+        if isinstance(half_life, bool) or not isinstance(half_life, (int, float)) or unit not in (None, "seconds"):
+            raise ValueError(f"half_life is {half_life!r:.40} {unit!r:.40}; expected a number, or one of seconds")
         half_life_of(half_life, "half_life")
         try:
-            half_life = timedelta(seconds=half_life) if in_seconds else float(half_life)
+            half_life = float(half_life) if unit is None else timedelta(seconds=half_life)
         except OverflowError:
             raise ValueError(f"half_life is {half_life!r:.40} seconds; that is too long") from None
     return clock, half_life

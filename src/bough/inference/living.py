@@ -21,7 +21,6 @@ from bough.model.model import Model
 from bough.tree.catalogue import Catalogue
 from bough.tree.changes import Changes
 from bough.tree.editing import edit
-from bough.tree.names import as_column
 from bough.tree.tree import Tree
 
 _NOTHING = np.empty(0, dtype=np.int32)
@@ -127,15 +126,10 @@ class Living(Answers):
             catalogue, engine = self._catalogue, self._engine
             self._check_whole()
             self._check_by_place("add")
-            for name in _checked_names(names):
-                if catalogue.find(name) >= 0:
-                    raise ValueError(f"{name!r} is there already; names are unique over all nodes of a tree")
+            catalogue.check_new(names)
             parent = catalogue.index(under)
-            if catalogue.is_action(parent) and engine.weight(parent) > 0.0:
-                raise ValueError(
-                    f"{under!r} is an action with rewards, and nothing can be added below it; add a category, move "
-                    f"{under!r} below it, and add the rest there"
-                )
+            if catalogue.is_action(parent):
+                self._check_untried(under)
             depth = catalogue.depth(parent) + 1
             class_ = self._class_at(depth, covariance)
             if self._engine is not engine:  # but another one, with one more class
@@ -158,17 +152,8 @@ class Living(Answers):
             catalogue, engine = self._catalogue, self._engine
             self._check_whole()
             self._check_by_place("move")
-            node, parent = catalogue.index(name), catalogue.index(under)
-            if node == 0:
-                raise ValueError(f"{name!r} is the root, which cannot be moved")
-            if catalogue.is_action(parent):
-                raise ValueError(f"{under!r} is an action; move {name!r} below a category")
-            above, depth = parent, catalogue.depth(parent) + 1
-            while above >= 0:
-                if above == node:
-                    raise ValueError(f"{under!r} is {name!r} or below it; move it elsewhere")
-                above = catalogue.parent(above)
-            old_parent = catalogue.parent(node)
+            node, parent = catalogue.checked_move(name, under)
+            depth, old_parent = catalogue.depth(parent) + 1, catalogue.parent(node)
             if old_parent == parent:
                 return
             by_depth = engine.model.classes.kind == "depth"
@@ -194,6 +179,14 @@ class Living(Answers):
             if node in self._retired:
                 del self._retired[node]
                 self._close(new)
+
+    def _check_untried(self, name: Any) -> None:
+        """Refuse an action with rewards, below which something is to be added."""
+        if self._engine.weight(self._catalogue.action_node(name)) > 0.0:
+            raise ValueError(
+                f"{name!r} is an action with rewards, and nothing can be added below it; add a category, move {name!r} "
+                "below it, and add the rest there"
+            )
 
     def _class_of(self, node: int) -> int:
         n = self._catalogue.tree.n_nodes
@@ -359,19 +352,6 @@ def close(engine: Engine, nodes: Nodes) -> None:
     """Have actions never chosen."""
     slots = engine.touch(nodes)
     engine.slots.choosable[slots] = False
-
-
-def _checked_names(names: Sequence[Any]) -> list[Hashable]:
-    """Names that are to be added: such as a tree can have, and none twice."""
-    if len(names) == 1 and type(names[0]) in (str, int):
-        return list(names)
-    listed: list[Hashable] = as_column(names).tolist()
-    seen: set[Hashable] = set()
-    for name in listed:
-        if name in seen:
-            raise ValueError(f"{name!r} is given twice; names are unique over all nodes of a tree")
-        seen.add(name)
-    return listed
 
 
 def _check_same_variance(model: Model, name: Any, old: Any, new: Any) -> None:

@@ -86,12 +86,12 @@ class ScalarEngine(TableEngine):
         self._say_all()
 
     def _begin(self, slots: Nodes) -> None:
-        self._say(slots)
-
-    def _say(self, slots: Nodes) -> None:
         m, eta = self._said(self._table[self.slots.row[slots]])
         kept = self.slots
         kernels.say_again(slots, m, eta, kept._parent, kept._class, self._variance, self._state, self._law)
+
+    def _say(self, slots: Nodes) -> None:
+        self._begin(slots)
 
     def _say_all(self) -> None:
         slots = self.slots.of_rows

@@ -11,6 +11,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Names
+from bough._clock import half_life_of
 from bough.model.likelihood import LARGEST, Likelihood
 from bough.model.model import Model
 from bough.model.prior import TreePrior
@@ -118,7 +119,8 @@ class GaussianModel(Model):
         super().__post_init__()
         object.__setattr__(self, "noise_variance", self.likelihood.noise_variance)
         if self.drift is not None:
-            object.__setattr__(self, "drift", _checked_drift(self.drift))
+            half_life = half_life_of(self.drift, "drift")
+            object.__setattr__(self, "drift", self.drift if isinstance(self.drift, timedelta) else half_life)
             if not self.is_scalar:
                 raise ValueError(
                     f"drift is {self.drift!r} and mean is a vector; only the actions of a K-armed model drift: "
@@ -155,13 +157,3 @@ def _checked_noise(noise_variance: Any) -> float:
             f"between {1 / LARGEST:g} and {LARGEST:g}"
         )
     return value
-
-
-def _checked_drift(drift: Any) -> float | timedelta:
-    try:
-        value = drift.total_seconds() if isinstance(drift, timedelta) else _checks.number(drift, "drift")
-    except ValueError:
-        value = float("nan")
-    if not 1.0 / LARGEST < value < LARGEST:
-        raise ValueError(f"drift is {drift!r}; give a half-life: a positive, finite number, or a datetime.timedelta")
-    return drift if isinstance(drift, timedelta) else value

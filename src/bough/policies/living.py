@@ -133,9 +133,10 @@ class LivingPolicy(ScoringPolicy):
         if covariance is not None:
             raise ValueError(f"covariance is given; a {type(self).__name__} takes it from the depth, so leave it out")
         with self._moment:
-            node = self._star.whole.tree.index(under)
-            if self._star.whole.tree.is_action(node) and self.posterior._engine.weight(self._catalogue.index(under)):
-                raise ValueError(f"{under!r} is an action with rewards; add a category, and move it below that first")
+            whole = Catalogue(self._star.whole.tree)
+            whole.check_new(names)
+            if whole.is_action(whole.index(under)):
+                self.posterior._check_untried(under)
             self._edit_whole(self._star, add=dict.fromkeys(names, under))
 
     def move(self, name: Any, under: Any) -> None:
@@ -155,6 +156,7 @@ class LivingPolicy(ScoringPolicy):
             self.posterior._move(name, under)
             return
         with self._moment:
+            Catalogue(self._star.whole.tree).checked_move(name, under)
             self._edit_whole(self._star, move={name: under})
 
     def _edit_whole(self, star: Star, add: Any = None, move: Any = None) -> None:

@@ -10,7 +10,7 @@ import copy
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Catalogue:
 
     @cached_property
     def _level_start(self) -> list[int]:
-        return self.tree.level_start.tolist()
+        return cast(list[int], self.tree.level_start.tolist())
 
     @property
     def n_changes(self) -> int:
@@ -167,6 +167,32 @@ class Catalogue:
         return found, np.concatenate([position, np.searchsorted(found, above).astype(np.int32)])
 
     # -- changing ------------------------------------------------------------------------------
+
+    def check_new(self, names: Sequence[Any]) -> None:
+        """Refuse names that no node can have, that are there already, or that come twice."""
+        plain_one = len(names) == 1 and type(names[0]) in (str, int)
+        listed = names if plain_one else cast(list[Hashable], as_column(names).tolist())
+        seen: set[Hashable] = set()
+        for name in listed:
+            if name in seen:
+                raise ValueError(f"{name!r} is given twice; names are unique over all nodes of a tree")
+            if self.find(name) >= 0:
+                raise ValueError(f"{name!r} is there already; names are unique over all nodes of a tree")
+            seen.add(name)
+
+    def checked_move(self, name: Any, under: Any) -> tuple[int, int]:
+        """The nodes of what is to move and of where to; an error where it cannot go there."""
+        node, parent = self.index(name), self.index(under)
+        if node == 0:
+            raise ValueError(f"{name!r} is the root, which cannot be moved")
+        if self.is_action(parent):
+            raise ValueError(f"{under!r} is an action; move {name!r} below a category")
+        above = parent
+        while above >= 0:
+            if above == node:
+                raise ValueError(f"{under!r} is {name!r} or below it; move it elsewhere")
+            above = self.parent(above)
+        return node, parent
 
     def add(self, name: Hashable, parent: int) -> int:
         """The number of a node that is added below another, which is a category from now on."""
