@@ -162,13 +162,21 @@ class TableEngine(ABC):
         self.is_searchable = True
         self.is_partial = False
         self._table = np.zeros((0, kind.width))
-        self._faded = 1.0  # what the table has counts this much; taken in when something is read
+        self._unit = 1.0  # an observation in the table counts this much, since its rows need not be scaled at once
+        self._faded = 1.0  # and this much, which messages do not know of yet; taken in when something is read
 
     @property
     def table(self) -> Floats:
         """(n_rows, width) the evidence, one row per touched action."""
         self._made_good()
+        self._scale_rows()
         return self._table[: self.slots.n_rows]
+
+    def _scale_rows(self) -> None:
+        """Have an observation in the table count as one again."""
+        if self._unit != 1.0:
+            self.kind.scale(self._table[: self.slots.n_rows], self._unit)
+            self._unit = 1.0
 
     def _made_good(self) -> None:
         """Take in what was put off; everything that reads begins with this."""
@@ -179,9 +187,11 @@ class TableEngine(ABC):
             self._fade(self._faded)
             self._faded = 1.0
 
-    @abstractmethod
     def _fade(self, factor: float) -> None:
         """Have the evidence count that much of what it did, and make all messages again."""
+        self._unit *= factor
+        self._scale_rows()
+        self._say_all()
 
     @abstractmethod
     def _say(self, slots: Nodes) -> None:
@@ -247,7 +257,7 @@ class TableEngine(ABC):
     def weight(self, leaf: int) -> float:
         """How many observations there are of a leaf, as they count now."""
         row = self._row_of(leaf)
-        return 0.0 if row < 0 else float(self._table[row, 0]) * self._faded
+        return 0.0 if row < 0 else float(self._table[row, 0]) * self._unit * self._faded
 
     def _row_of(self, leaf: int) -> int:
         """The row of a leaf's evidence, or -1."""
@@ -271,10 +281,9 @@ class TableEngine(ABC):
 
     def retract(self, rows: Rows) -> None:
         """Take back rewards that were observed; a `ValueError`, and nothing, where they cannot have been."""
-        self._made_good()
-        slots = self.slots.find(rows.leaves)
+        table, slots = self.table, self.slots.find(rows.leaves)
         places = np.where(slots < 0, -1, self.slots.row[slots])
-        kept = {int(row): self._table[row].copy() if row >= 0 else np.zeros(self.kind.width) for row in places}
+        kept = {int(row): table[row].copy() if row >= 0 else np.zeros(self.kind.width) for row in places}
         for i, row in enumerate(places.tolist()):
             self.kind.retract(kept[row], rows, i)
         for row, evidence in kept.items():
@@ -284,8 +293,8 @@ class TableEngine(ABC):
     def discount(self, factor: float) -> None:
         """Have everything observed so far count that much of what it did."""
         self._faded *= factor
-        if self._faded < _LEAST_FADED:
-            self._made_good()
+        if self._faded * self._unit < _LEAST_FADED:
+            self.table  # noqa: B018, which takes it in
 
     def advance(self, now: float) -> None:  # noqa: B027
         """Nothing: only drift minds the time."""

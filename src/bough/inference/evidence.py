@@ -28,7 +28,7 @@ from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 
 _ROUNDING = 1e-6  # relative: how far sums may be from any that rows have
-FADED_AWAY = 1e-30  # observations: so few say nothing
+_FADED_AWAY = 1e-30  # observations: so few say nothing
 _SAME = 1e-6  # relative: how far a reward that is taken back may be from what was observed, by rounding
 _UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
 
@@ -54,7 +54,7 @@ class Evidence(ABC):
     def scale(self, table: Floats, factor: float) -> None:
         """Have the evidence count that much of what it did; overwrites the table."""
         self._scale(table, factor)
-        table[table[:, 0] < FADED_AWAY] = 0.0
+        table[table[:, 0] < _FADED_AWAY] = 0.0
 
     @abstractmethod
     def _scale(self, table: Floats, factor: float) -> None:

@@ -28,6 +28,8 @@ _MOST_SWEEPS = 200
 class CountEngine(ScalarEngine):
     """The engine of scalar.py, with sites at its actions."""
 
+    _says_what_it_counts = False
+
     def __init__(self, model: Model) -> None:
         super().__init__(model, CountEvidence(model))
         self._family = model.kind.code
@@ -63,7 +65,7 @@ class CountEngine(ScalarEngine):
         self, leaves: Nodes, totals: Floats, squares: Floats, exposure: Floats, counts: Floats, *, settle: bool
     ) -> None:
         slots = self._touch(leaves)
-        now = 1.0 / self._faded
+        now = 1.0 / (self._unit * self._faded)
         kernels.collect_counts(
             slots, self.slots.row, now * totals, now * squares, now * exposure, now * counts, self._table
         )
@@ -72,10 +74,6 @@ class CountEngine(ScalarEngine):
         self._sweep(slots)
         if settle:
             self._settle()
-
-    def _fade(self, factor: float) -> None:
-        self.kind.scale(self._table[: self.slots.n_rows], factor)
-        self._say_all()
 
     def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
         return evidence[:, kernels.SITE_M], evidence[:, kernels.SITE_ETA]

@@ -14,6 +14,7 @@ huge or zero. A parent's M and eta change by the difference between a child's ne
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from bough._arrays import Floats, Nodes
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
 from bough.inference.engine import TableEngine
-from bough.inference.evidence import FADED_AWAY, Evidence, RewardEvidence
+from bough.inference.evidence import Evidence, RewardEvidence
 from bough.inference.kernels import scalar as kernels
 from bough.inference.kernels import scalar_draws as draws
 from bough.inference.normals import standard_normals
@@ -33,6 +34,8 @@ class ScalarEngine(TableEngine):
     """State and operations of the posterior of a K-armed model; nodes and rewards come in checked."""
 
     _learned = ("_state", "_law")
+    _says_what_it_counts: ClassVar[bool] = True
+    """Whether actions say half as much where their rewards count half, so that these need not be looked at."""
 
     def __init__(self, model: Model, kind: Evidence | None = None) -> None:
         super().__init__(model, RewardEvidence() if kind is None else kind)
@@ -54,26 +57,27 @@ class ScalarEngine(TableEngine):
             return
         slots = self.slots
         while not kernels.observe_one(
-            leaf, reward, self._mean, self._precision, slots._node, slots._table, slots._parent, slots._class,
-            slots._row, self._variance, self._table, self._state, self._law,
+            leaf, reward, 1.0 / self._unit, self._mean, self._precision * self._unit, slots._node, slots._table,
+            slots._parent, slots._class, slots._row, self._variance, self._table, self._state, self._law,
         ):  # fmt: skip
             self._touch(np.array([leaf], dtype=np.int32))
 
     def observe(self, rows: Rows) -> None:
         """Add rewards of leaves; each touched node is refreshed once."""
-        self._collect(rows.leaves, rows.counts / self._faded, rows.rewards, np.zeros(len(rows.rewards)))
+        self._collect(rows.leaves, rows.counts, rows.rewards, np.zeros(len(rows.rewards)))
 
     def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
         """Add the rewards that were summed for distinct leaves."""
-        averages, spreads = statistics.averages_and_spreads()
-        self._collect(leaves, statistics.count / self._faded, averages, spreads / self._faded)
+        self._collect(leaves, statistics.count, *statistics.averages_and_spreads())
 
     def _collect(self, leaves: Nodes, counts: Floats, averages: Floats, spreads: Floats) -> None:
         slots = self._touch(leaves)
         stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
+        now = 1.0 / (self._unit * self._faded)
         kernels.collect(
-            slots, self.slots.row, counts, averages, spreads, self._mean, self._precision, self._table, self._state
-        )
+            slots, self.slots.row, now * counts, averages, now * spreads, self._mean, self._precision * self._unit,
+            self._table, self._state,
+        )  # fmt: skip
         if self._faded == 1.0:  # or all messages are made again anyway, before they are read
             self._refresh_paths(slots, stale)
 
@@ -82,7 +86,7 @@ class ScalarEngine(TableEngine):
         slots = self._touch(leaves)
         self._table[:] = 0.0
         self._table[self.slots.row[slots]] = evidence
-        self._faded = 1.0
+        self._unit = self._faded = 1.0
         self._say_all()
 
     def _begin(self, slots: Nodes) -> None:
@@ -98,15 +102,16 @@ class ScalarEngine(TableEngine):
         self.place_sites(slots, *self._said(self._table[: len(slots)]))
 
     def _fade(self, factor: float) -> None:
-        slots = self.slots
-        kernels.fade(
-            factor, FADED_AWAY, self._mean, self._precision, slots.parent, slots.class_, slots.row, self._variance,
-            self._table, self._state, self._law,
-        )  # fmt: skip
+        if not self._says_what_it_counts:
+            super()._fade(factor)
+            return
+        self._unit *= factor
+        kept = self.slots
+        kernels.fade(factor, kept.parent, kept.class_, kept.row, self._variance, self._state, self._law)
 
     def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
         """What actions say of their parameters: a precision and an information for each row of evidence."""
-        m = self._precision * evidence[:, kernels.COUNT]
+        m = self._precision * self._unit * evidence[:, kernels.COUNT]
         return m, m * (evidence[:, kernels.MEAN] - self._mean)
 
     def place_sites(self, slots: Nodes, precision: Floats, information: Floats) -> None:

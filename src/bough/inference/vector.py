@@ -113,7 +113,7 @@ class VectorEngine(TableEngine):
         collected = self._room_to_collect()
         self._table[:] = 0.0
         self._table[self.slots.row[slots]] = evidence
-        self._keeps_messages, self._faded = False, 1.0
+        self._keeps_messages, self._unit, self._faded = False, 1.0, 1.0
         self._remake(collected)
 
     def place_rows(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
@@ -125,7 +125,7 @@ class VectorEngine(TableEngine):
         places = self.slots.row[distinct]
         self._table[places, : kernels.TRIANGLE] = sums
         self._table[places, kernels.TRIANGLE :] = triangles
-        self._keeps_messages, self._faded = False, 1.0
+        self._keeps_messages, self._unit, self._faded = False, 1.0, 1.0
         self._remake(collected)
 
     def keep_messages(self, slots: Nodes, triangle: Floats, pull: Floats, target: Floats, surprise: float) -> None:
@@ -166,10 +166,6 @@ class VectorEngine(TableEngine):
 
     def _say(self, _slots: Nodes) -> None:
         self._say_all()  # rows cannot be taken out of the triangles inside the tree
-
-    def _fade(self, factor: float) -> None:
-        self.kind.scale(self._table[: self.slots.n_rows], factor)
-        self._say_all()
 
     def _say_all(self) -> None:
         self._account[1] = np.inf  # all is made again when something is read

@@ -143,32 +143,22 @@ def say_again(
 @kernel
 def fade(
     factor: float,
-    least: float,  # observations: fewer are none
-    mean: float,
-    precision: float,  # of one reward
     parent: Nodes,  # (T,)
     slot_class: Nodes,  # (T,)
-    slot_row: Nodes,  # (T,)
+    slot_row: Nodes,  # (T,) the row of an action, -1 inside
     variance: Floats,  # (n_classes,)
-    evidence: Floats,  # (rows, 3)
     state: Floats,  # (T, 4)
     law: Floats,  # (T, 3)
 ) -> None:
-    """Overwrites evidence, which counts that much of what it did, and all of state and law: one rootward pass."""
+    """Overwrites state, where actions say that much of what they did, and law: one rootward pass."""
     for slot in range(len(parent)):
         if slot_row[slot] < 0:
             state[slot, M] = 0.0
             state[slot, ETA] = 0.0
     for slot in range(len(parent) - 1, -1, -1):
-        row = slot_row[slot]
-        if row >= 0:
-            evidence[row, COUNT] *= factor
-            evidence[row, SPREAD] *= factor
-            if evidence[row, COUNT] < least:
-                evidence[row, COUNT] = 0.0
-                evidence[row, MEAN] = 0.0
-                evidence[row, SPREAD] = 0.0
-            say(evidence, row, slot, mean, precision, state)
+        if slot_row[slot] >= 0:
+            state[slot, M] *= factor
+            state[slot, ETA] *= factor
         state[slot, M_SENT] = 0.0
         state[slot, ETA_SENT] = 0.0
         refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
@@ -178,8 +168,9 @@ def fade(
 def observe_one(
     node: int,
     reward: float,
+    weight: float,
     mean: float,
-    precision: float,  # of one reward
+    precision: float,  # of a reward of weight one
     slot_node: Nodes,  # (room,)
     table: Nodes,  # (a power of two,) of slots
     parent: Nodes,  # (T,)
@@ -195,7 +186,7 @@ def observe_one(
     if slot < 0:
         return False
     row = slot_row[slot]
-    add(evidence, row, 1.0, reward, 0.0)
+    add(evidence, row, weight, reward, 0.0)
     say(evidence, row, slot, mean, precision, state)
     refresh_path(slot, parent, slot_class, variance, state, law)
     return True
