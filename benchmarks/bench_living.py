@@ -110,7 +110,7 @@ def test_fading_against_a_draw(benchmark, table, tree, paths):
 def changed(tree, paths, number):
     """Another night's tree: 1,000 products more, fewer and elsewhere."""
     shelves = [path.rpartition("/")[0] for path in paths[::1000]]
-    there = [name for name in paths[number :: 331][:3_000] if tree.node_names.find(name) >= 0]
+    there = [name for name in paths[number::331][:3_000] if tree.node_names.find(name) >= 0]
     add = {f"night {number} {i}": shelves[i] for i in range(1_000)}
     return tree.edited(add=add, move=dict.fromkeys(there[:1_000], shelves[11]), remove=there[1_000:2_000])
 

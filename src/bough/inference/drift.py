@@ -123,8 +123,12 @@ class DriftEngine(ScalarEngine):
         self.now = max(self.now, float(evidence[:, kernels.LAST].max(initial=-math.inf)))
 
     def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
-        self._laws_at = math.nan  # messages leave other ones behind
+        self._laws_at = math.nan  # all messages are made again
         return evidence[:, kernels.PRECISION], evidence[:, kernels.INFORMATION]
+
+    def _begin(self, slots: Nodes) -> None:
+        super()._begin(slots)
+        self._laws_at = math.nan
 
     def _class_of_action(self, class_: int) -> int:
         return class_ + len(self.model.classes.table)

@@ -87,6 +87,10 @@ class Engine(Protocol):
         """Refine what was only approximated; a contextual engine of counts needs the whole log for it."""
         ...
 
+    def settle_again(self) -> None:
+        """Refine what was approximated in another tree or prior, if the evidence says how."""
+        ...
+
     def snapshot(self) -> Self:
         """An engine that goes on by itself: what was learned is copied, the tree and the prior are shared."""
         ...
@@ -234,6 +238,7 @@ class TableEngine(ABC):
     def add(self, node: int, parent: int, class_: int) -> None:
         """Have one more action, a node beyond the tree's last, below an inner node or an action without evidence."""
         before, slot_above = self.slots.count, self.slots.find_one(parent)
+        is_category = slot_above >= 0 and self.slots._row[slot_above] < 0
         try:
             if slot_above < 0:
                 slot_above = int(self.slots.touch(np.array([parent], dtype=np.int32), are_leaves=False)[0])
@@ -243,7 +248,8 @@ class TableEngine(ABC):
         except MemoryError:
             self.slots.forget(before)
             raise
-        self.slots.make_inner(slot_above, self._class_of_category(int(self.slots.class_[slot_above])))
+        if not is_category:
+            self.slots.make_inner(slot_above, self._class_of_category(int(self.slots.class_[slot_above])))
         self._begin(np.array([slot], dtype=np.int32))
 
     def _class_of_action(self, class_: int) -> int:
@@ -322,6 +328,9 @@ class TableEngine(ABC):
         """Nothing to refine: the posterior is exact."""
         if log is not None:
             raise ValueError("this model keeps all that it needs; call settle() without a log")
+
+    def settle_again(self) -> None:  # noqa: B027
+        """Nothing: the posterior is exact, or only a log can refine it."""
 
     @property
     def n_observations(self) -> int:

@@ -150,10 +150,10 @@ class CountEvidence(Evidence):
         return Statistics(actions, count, total, squares, exposure=exposure)
 
     def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
-        """Sites speak of deviations from the mean; those from another one are a place to begin at."""
+        """Sites and cavities speak of deviations from the mean."""
         moved = table.copy()
         moved[:, propagation.SITE_ETA] += moved[:, propagation.SITE_M] * (old_mean - new_mean)
-        moved[:, propagation.WIDTH] = -1.0
+        moved[:, propagation.CAVITY] += old_mean - new_mean
         return moved
 
     def _scale(self, table: Floats, factor: float) -> None:

@@ -103,6 +103,7 @@ class Living(Answers):
         engine.advance(self._clock.elapsed)
         engine.place(leaves, self._engine.kind.moved(table, mine.mean, model.mean))
         engine.take_extra(self._engine.extra_arrays())
+        engine.settle_again()
         return engine
 
     def _evidence(self) -> tuple[Nodes, Floats]:

@@ -93,6 +93,10 @@ class CountEngine(ScalarEngine):
         self._made_good()
         self._settle()
 
+    def settle_again(self) -> None:
+        """Make sites again until no cavity moves, beginning with those that there are."""
+        self._settle()
+
     def _settle(self) -> None:
         slots = self._observed_slots
         for sweep in range(_MOST_SWEEPS):

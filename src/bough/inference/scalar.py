@@ -90,11 +90,12 @@ class ScalarEngine(TableEngine):
         self._say_all()
 
     def _begin(self, slots: Nodes) -> None:
-        m, eta = self._said(self._table[self.slots.row[slots]])
         kept = self.slots
-        kernels.say_again(slots, m, eta, kept._parent, kept._class, self._variance, self._state, self._law)
+        kernels.refresh_paths(slots, kept._parent, kept._class, self._variance, self._state, self._law)
 
     def _say(self, slots: Nodes) -> None:
+        m, eta = self._said(self._table[self.slots.row[slots]])
+        self._state[slots, kernels.M], self._state[slots, kernels.ETA] = m, eta
         self._begin(slots)
 
     def _say_all(self) -> None:

@@ -123,20 +123,16 @@ def refresh_path(
 
 
 @kernel
-def say_again(
-    slots: Nodes,  # (n,) of actions
-    m: Floats,  # (n,)
-    eta: Floats,  # (n,)
+def refresh_paths(
+    slots: Nodes,  # (n,)
     parent: Nodes,  # (T,)
     slot_class: Nodes,  # (T,)
     variance: Floats,  # (n_classes,)
     state: Floats,  # (T, 4)
     law: Floats,  # (T, 3)
 ) -> None:
-    """Overwrites what actions say, and the laws from them up to the root."""
+    """Overwrites the laws from some slots, one after the other, up to the root; for a few of them."""
     for i in range(len(slots)):
-        state[slots[i], M] = m[i]
-        state[slots[i], ETA] = eta[i]
         refresh_path(slots[i], parent, slot_class, variance, state, law)
 
 
@@ -150,18 +146,27 @@ def fade(
     state: Floats,  # (T, 4)
     law: Floats,  # (T, 3)
 ) -> None:
-    """Overwrites state, where actions say that much of what they did, and law: one rootward pass."""
+    """Overwrites state, where actions say that much of what they did, and law: one rootward pass.
+
+    Whether a slot is an action's cannot be foreseen, so the loops have no branches that depend on it.
+    """
     for slot in range(len(parent)):
-        if slot_row[slot] < 0:
-            state[slot, M] = 0.0
-            state[slot, ETA] = 0.0
+        stays = factor if slot_row[slot] >= 0 else 0.0
+        state[slot, M] *= stays
+        state[slot, ETA] *= stays
     for slot in range(len(parent) - 1, -1, -1):
-        if slot_row[slot] >= 0:
-            state[slot, M] *= factor
-            state[slot, ETA] *= factor
-        state[slot, M_SENT] = 0.0
-        state[slot, ETA_SENT] = 0.0
-        refresh_slot(slot, parent[slot], variance[slot_class[slot]], state, law)
+        v = variance[slot_class[slot]]
+        m = state[slot, M]
+        eta = state[slot, ETA]
+        gain = 1.0 / (1.0 + v * m)
+        law[slot, GAIN] = gain
+        law[slot, OFFSET] = v * gain * eta
+        law[slot, DEVIATION] = math.sqrt(v * gain)
+        state[slot, M_SENT] = m * gain
+        state[slot, ETA_SENT] = eta * gain
+        if slot > 0:  # the root's is the first
+            state[parent[slot], M] += m * gain
+            state[parent[slot], ETA] += eta * gain
 
 
 @kernel
