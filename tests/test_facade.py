@@ -93,5 +93,14 @@ def test_the_example_of_the_readme_runs_as_it_stands():
     assert run(blocks[0]).splitlines() == expected
 
 
+def test_the_changes_of_the_readme_go_on_from_its_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    [changes] = [block for block in blocks if "agent.adopt(" in block]
+    [expected] = [line.split("# ", 1)[1] for line in changes.splitlines() if line.startswith("print(")]
+    assert run(blocks[0] + changes).splitlines()[-1] == expected
+    assert bough.HierTS.load("agent.bough").retired == ["home/garden/spade", "toys/kite"]
+
+
 def test_the_version_is_in_the_changelog():
     assert f"## {bough.__version__}" in (ROOT / "CHANGELOG.md").read_text()

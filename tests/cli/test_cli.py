@@ -29,7 +29,7 @@ def test_the_reference_in_the_docs_is_the_help_of_the_command():
     assert (DOCS / "cli.md").read_text() == parser.reference()
 
 
-@pytest.mark.parametrize("command", ["reproduce", "simulate", "bound", "fit"])
+@pytest.mark.parametrize("command", ["reproduce", "simulate", "bound", "fit", "adopt"])
 def test_every_command_has_help_and_every_option_a_text(command):
     shown = run(command, "--help")
     assert shown.returncode == 0

@@ -15,6 +15,10 @@ from bough import _checks, policy_table
 from bough.experiments import registry
 from bough.experiments.options import Options
 from bough.model.kinds import MODELS
+from bough.tree.names import twin
+
+_TABLES = (".csv", ".tsv", ".parquet", ".pq")
+_NO_TREE = "no tree was given; give --tree FILE, one path an action, or a table with --levels"
 
 
 def reproduce(given: argparse.Namespace) -> None:
@@ -105,7 +109,7 @@ def fit(given: argparse.Namespace) -> None:
     """Learn a prior, print it, and write the model."""
     _check_target(given.out, "--out")
     if given.tree is None:
-        raise ValueError("no tree was given; give --tree FILE, one path an action, or a table with --levels")
+        raise ValueError(_NO_TREE)
     if given.context is None and (given.structure is not None or given.intercept):
         raise ValueError("--structure and --intercept go with --context; name its columns, or leave them out")
     model: Any = MODELS[given.rewards or "gaussian"]
@@ -146,6 +150,75 @@ def fit(given: argparse.Namespace) -> None:
     print(f"model: {given.out}")
 
 
+def adopt(given: argparse.Namespace) -> None:
+    """Have an agent go on with a new table, print what has changed, and write the agent."""
+    from bough.policies import files
+
+    _check_target(given.out, "--out")
+    if given.model is not None and (given.tree or given.levels or given.sep) is not None:
+        raise ValueError("--model has a tree already; leave out --tree, --levels and --sep")
+    if given.model is None and given.tree is None:
+        raise ValueError(_NO_TREE)
+    agent = files.load(given.agent)
+    if not hasattr(agent, "adopt"):
+        name = type(agent).__name__
+        raise ValueError(f"{given.agent} holds a {name}, which does without a tree; adopt goes with the other policies")
+    old = agent.posterior.model.tree
+    model = None if given.model is None else bough.GaussianModel.load(given.model)
+    sep = "/" if given.sep is None else given.sep
+    tree = _read_tree(given.tree, given.levels, sep, old) if model is None else model.tree
+    renamed = _renamed(given.renamed, old, tree)
+    _check_same_names(old, tree, given.tree or given.model, bool(renamed))
+    changes = agent.adopt(model or tree, renamed, given.gone)
+    if given.out is not None:
+        agent.save(given.out)
+    print(changes)
+    print("agent: not written; give --out FILE for that" if given.out is None else f"agent: {given.out}")
+
+
+def _renamed(given: list[str], old: bough.Tree, new: bough.Tree) -> dict[Any, Any]:
+    """The new names of actions, by the old ones, each of the type that it has in its tree."""
+    pairs: list[tuple[Any, ...]] = []
+    for text in given:
+        before, sign, after = text.partition("=")
+        if sign:
+            pairs.append((before, after))
+        elif Path(text).suffix.lower() not in _TABLES:
+            raise ValueError(f"--renamed is {text!r}; give OLD=NEW, or a CSV or Parquet file with columns old and new")
+        else:
+            pairs += import_module("bough.data.files").rows_of_table(text, ["old", "new"])
+    renamed = {}
+    for before, after in pairs:
+        name = _name_in(old, before)
+        if name in renamed:
+            raise ValueError(f"--renamed gives {name!r} more than one new name; give it one")
+        renamed[name] = _name_in(new, after)
+    return renamed
+
+
+def _name_in(tree: bough.Tree, name: Any) -> Any:
+    meant = twin(tree.node_names, name)
+    return name if meant is None else meant
+
+
+def _check_same_names(old: bough.Tree, new: bough.Tree, path: Path, are_renamed: bool) -> None:
+    """Refuse a table that calls the agent's actions otherwise: all of them would be gone."""
+    names = list(new.actions)
+    known = old.node_names.find_all(names) >= 0
+    for name in (name for name, is_known in zip(names, known.tolist(), strict=True) if not is_known):
+        meant = twin(old.node_names, name)
+        if meant is not None:
+            kinds = ("an integer", "text") if isinstance(meant, int) else ("text", "an integer")
+            odd = next((one for one in names if not str(one).lstrip("-").isdecimal()), None)
+            why = f" ({odd!r} is no integer)" if odd is not None else ""
+            raise ValueError(f"{meant!r} is {kinds[0]} in the agent and {kinds[1]} in {path}{why}; cast one of them")
+    if not known.any() and not are_renamed:
+        raise ValueError(
+            f"{path} has none of the agent's {old.n_actions:,} actions: they are called such as {old.actions[0]!r} "
+            f"there and {names[0]!r} here; give the table that has them"
+        )
+
+
 def data(given: argparse.Namespace) -> None:
     """Make a file of features."""
     from bough.experiments.cifar100 import features, reader
@@ -170,13 +243,14 @@ def _listed(text: str, option: str) -> list[str]:
     return names
 
 
-def _read_tree(path: Path, levels: str | None) -> bough.Tree:
+def _read_tree(path: Path, levels: str | None, sep: str = "/", like: bough.Tree | None = None) -> bough.Tree:
     if levels is not None:
-        tree: bough.Tree = import_module("bough.data.files").tree_of_table(path, _listed(levels, "--levels"))
+        read = import_module("bough.data.files").tree_of_table
+        tree: bough.Tree = read(path, _listed(levels, "--levels"), sep, like)
         return tree
-    if path.suffix.lower() in (".csv", ".tsv", ".parquet", ".pq"):
+    if path.suffix.lower() in _TABLES:
         raise ValueError(f"{path} is a table; name its columns, coarsest first, with --levels")
-    return bough.Tree.from_paths(_checks.text_lines(path, "one path an action, one a line"))
+    return bough.Tree.from_paths(_checks.text_lines(path, "one path an action, one a line"), sep)
 
 
 def _model(given: argparse.Namespace) -> Any:

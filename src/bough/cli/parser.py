@@ -29,6 +29,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_simulate(subparsers)
     _add_bound(subparsers)
     _add_fit(subparsers)
+    _add_adopt(subparsers)
     _add_data(subparsers)
     return parser
 
@@ -147,6 +148,42 @@ def _add_fit(subparsers: Any) -> None:
         "--out", type=Path, default=Path("model.bough"), metavar="FILE", help="the model file (default: %(default)s)"
     )
     command.set_defaults(run=commands.fit)
+
+
+def _add_adopt(subparsers: Any) -> None:
+    command = subparsers.add_parser(
+        "adopt",
+        help="have an agent go on with tonight's product table",
+        description="Have an agent go on with a new product table: what it has learned goes to where each action is "
+        "now, and what has changed is printed. Nothing is written before all is well.",
+    )
+    command.add_argument(
+        "agent", type=Path, metavar="AGENT", help="a file that an agent's save wrote; not one of a posterior or a model"
+    )
+    _add_tree_option(command)
+    command.add_argument(
+        "--sep", default=None, metavar="TEXT",
+        help="what stands between the levels in the names of the agent's categories (default: /)",
+    )  # fmt: skip
+    command.add_argument(
+        "--model", type=Path, metavar="FILE",
+        help="or a model that fit, or a model's save, wrote: its tree, and its prior instead of the agent's",
+    )  # fmt: skip
+    command.add_argument(
+        "--gone", choices=("retire", "forget", "raise"), default="retire",
+        help="what becomes of actions that the table lacks: never chosen, removed with all that was observed of them, "
+        "or an error (default: %(default)s)",
+    )  # fmt: skip
+    command.add_argument(
+        "--renamed", action="append", default=[], metavar="OLD=NEW",
+        help="an action that has another name now, or a Parquet or CSV table of them with the columns old and new; "
+        "may be repeated",
+    )  # fmt: skip
+    command.add_argument(
+        "--out", type=Path, default=None, metavar="FILE",
+        help="where to write the agent, also AGENT itself (default: only say what would change)",
+    )  # fmt: skip
+    command.set_defaults(run=commands.adopt)
 
 
 def _add_data(subparsers: Any) -> None:

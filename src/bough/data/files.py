@@ -27,15 +27,19 @@ _SEPARATORS = (",", ";", "\t", "|", " ")
 _BLANK_LINES = 1_000  # that a file may begin with
 
 
-def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
+def tree_of_table(
+    path: str | os.PathLike[str], levels: Sequence[str], sep: str = "/", like: Tree | None = None
+) -> Tree:
     """The tree of a Parquet or CSV table with one column a level, coarsest first; repeated rows count once.
 
     A column of a CSV file is integers where all its cells are written as such, without leading zeros, and else text.
+    Actions are text in any case where those of the tree `like` are.
     """
     levels = list(levels)
     with _opened_files(path, levels) as (relation, is_text):
         if is_text:
-            relation = relation.project(_kinds_of_names(relation))
+            text_actions = like is not None and not _has_integers(like)
+            relation = relation.project(_kinds_of_names(relation, text_actions))
         table = from_relation(relation)
         labels = list(labels_of(levels).values())
         rows: Any = table.unique().sort(*labels)
@@ -43,15 +47,30 @@ def tree_of_table(path: str | os.PathLike[str], levels: Sequence[str]) -> Tree:
     for column in levels:
         if found[column].null_count():
             raise ValueError(f"{path} has rows without a {column}; put them right, or leave them out of the table")
-    return Tree.from_frame(found.to_native(), levels)
+    return Tree.from_frame(found.to_native(), levels, sep)
 
 
-def _kinds_of_names(relation: Any) -> str:
-    """Every column as whole numbers or as text, in SQL."""
+def _kinds_of_names(relation: Any, text_actions: bool) -> str:
+    """Every column as whole numbers or as text, in SQL; the last one as text if `text_actions`."""
     same = "coalesce(CAST(try_cast({0} AS BIGINT) AS VARCHAR) = trim({0}), {0} IS NULL)"
     (found,) = relation.aggregate(", ".join(f"bool_and({same.format(c)})" for c in relation.columns)).fetchall()
-    kinds = zip(relation.columns, found, strict=True)
+    kinds = zip(relation.columns, [*found[:-1], found[-1] and not text_actions], strict=True)
     return ", ".join(f"CAST({c} AS BIGINT) AS {c}" if is_whole else c for c, is_whole in kinds)
+
+
+def _has_integers(tree: Tree) -> bool:
+    return tree.actions._column.dtype.kind in "iu"
+
+
+def rows_of_table(path: str | os.PathLike[str], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Some columns of a Parquet or CSV table, row by row; text where it is CSV."""
+    with _opened_files(path, columns) as (relation, _):
+        rows: list[tuple[Any, ...]] = relation.fetchall()
+    for row in rows:
+        if None in row:
+            missing = columns[row.index(None)]
+            raise ValueError(f"{path} has rows without a {missing!r}; put them right, or leave them out of the table")
+    return rows
 
 
 @contextmanager
@@ -65,7 +84,7 @@ def opened_log(
         if is_text:
             # Names that look like numbers are what the tree's are, text or numbers. A cell that is no number becomes
             # null, so that it makes a bad row and not a bad file.
-            kind = "BIGINT" if tree.actions._column.dtype.kind in "iu" else "VARCHAR"
+            kind = "BIGINT" if _has_integers(tree) else "VARCHAR"
             casts = {labels[column]: _number(labels[column]) for column in numbers}
             casts |= {labels[action]: _exactly(labels[action], kind)}
             relation = relation.project(", ".join(f"{cast} AS {label}" for label, cast in casts.items()))

@@ -12,6 +12,7 @@ import numpy as np
 
 from bough import _storage
 from bough._storage import Contents
+from bough.policy_table import POLICIES
 
 _KIND = "agent"
 VERSION = 2
@@ -33,6 +34,23 @@ def read(path: str | os.PathLike[str], policy: str) -> Iterator[Contents]:
         if found != policy:
             raise _storage.OtherFileError(f"holds a {reprlib.repr(found)}; load it by that class, and not by {policy}")
         yield contents
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The policy of a file, of whichever built-in class it is.
+
+    >>> import bough, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "agent.bough"
+    >>> bough.Greedy(bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))).save(path)
+    >>> load(path)
+    Greedy(n_actions=2, n_observations=0)
+    """
+    opened: AbstractContextManager[Contents] = _storage.read(path, _KIND, VERSION)
+    with opened as contents:
+        found = contents.header["policy"]
+        if not isinstance(found, str) or found not in POLICIES:
+            raise _storage.OtherFileError(f"holds a {reprlib.repr(found)}, which is not built in; load it by its class")
+    return POLICIES[found].policy.load(path)
 
 
 def whole_number(header: Mapping[str, Any], name: str) -> int:
