@@ -68,11 +68,14 @@ class Clock:
         """
         kind, numbers = _read(times)
         self._check_kind(kind, times)
-        if not np.size(numbers):
+        if isinstance(numbers, float):  # what services tell it millions of times
+            earliest = latest = float(numbers)
+        elif not len(numbers):
             return 0.0
-        latest = float(np.max(numbers))
+        else:
+            earliest, latest = float(np.min(numbers)), float(np.max(numbers))
         if self._kind is None:
-            self._kind, self._start = kind, float(np.min(numbers))
+            self._kind, self._start = kind, earliest
         step = latest - self._start - self._elapsed
         if is_now and step < 0.0:
             raise ValueError(f"now is {times!r}, and it was {self.now!r} already; time does not go back")
@@ -148,6 +151,8 @@ def check_units(half_life: Any, times: Any, what: str) -> None:
 
 def _read(times: Any) -> tuple[str, Any]:
     """The kind of one time or many, and the numbers that they are: a float, or an array."""
+    if type(times) is float and math.isfinite(times):
+        return "number", times
     if isinstance(times, datetime):
         return _of_datetime(times)
     if isinstance(times, np.datetime64):

@@ -18,6 +18,7 @@ from bough.inference.kernels.play_vector import play as play_vector
 from bough.model.model import Model
 from bough.policies.base import Policy, ScoringPolicy
 from bough.policies.baselines import BayesUCB
+from bough.policies.posterior_policy import PosteriorPolicy
 from bough.policies.thompson import SMALL
 from bough.policy_table import Rewards, find_built_in
 from bough.simulation.worlds import World
@@ -113,7 +114,7 @@ def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
     keeps_time = _keeps_time(agent)
     for t in range(len(gaps)):
         if keeps_time:
-            agent.now = t
+            agent.now = float(t)
         context = None if world.contexts is None else world.contexts[t]
         rewards = world._mean_rewards(t)
         if own:
@@ -132,9 +133,9 @@ def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
 
 def _keeps_time(agent: Any) -> bool:
     """Whether a policy wants to know the time: one of bough's own where it matters, another where it has a clock."""
-    if not isinstance(agent, ScoringPolicy):
-        return hasattr(agent, "now")
-    return getattr(agent, "half_life", None) is not None or agent._model.drift_half_life is not None
+    if isinstance(agent, PosteriorPolicy):
+        return agent.posterior.half_life is not None or agent._model.drift_half_life is not None
+    return hasattr(agent, "now")
 
 
 def _same_actions(tree: Tree, other: Tree) -> bool:
