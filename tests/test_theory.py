@@ -188,3 +188,8 @@ def test_bad_input_is_refused(what):
     with pytest.raises((ValueError, KeyError)) as caught:
         BAD[what][0](bough.problems.constant(2, 2))
     assert BAD[what][1] in str(caught.value)
+
+
+def test_the_theory_is_for_actions_that_stand_still():
+    with pytest.raises(ValueError, match="drift=9"):
+        bough.theory.regret_bound(bough.GaussianModel(bough.Tree.balanced(2, 2), drift=9.0), rounds=10)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bough.simulation import problems
     from bough.simulation.simulate import Simulation, simulate
     from bough.simulation.worlds import Problem, Residuals, World
+    from bough.tree.changes import Changes
     from bough.tree.names import UnknownNameError
     from bough.tree.tree import Tree
 
@@ -40,6 +41,7 @@ _HOME = {
     "BernoulliModel": "bough.model.bernoulli",
     "BestActions": "bough.inference.answers",
     "BetaTS": "bough.policies.baselines",
+    "Changes": "bough.tree.changes",
     "Conditional": "bough.inference.answers",
     "DriftFit": "bough.learning.drift",
     "Estimate": "bough.learning.report",
@@ -84,6 +86,7 @@ __all__ = [
     "BernoulliModel",
     "BestActions",
     "BetaTS",
+    "Changes",
     "Conditional",
     "DriftFit",
     "Estimate",

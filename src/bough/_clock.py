@@ -158,7 +158,10 @@ def _read(times: Any) -> tuple[str, Any]:
     if isinstance(times, np.datetime64):
         return "naive", _finite(times.astype("datetime64[us]").astype(np.int64) / 1e6, times)
     if _checks.is_one(times):
-        return "number", _finite(_checks.number(times, "the time"), times)
+        try:
+            return "number", _finite(_checks.number(times, "time"), times)
+        except ValueError:
+            raise ValueError(f"the time is {_shown(times)}; give a finite number, or a datetime") from None
     if hasattr(times, "dt") and hasattr(times, "to_numpy"):  # a column of a frame
         zone = getattr(times.dtype, "tz", None) or getattr(times.dtype, "time_zone", None)
         column = times.dt.tz_convert(None) if getattr(times.dtype, "tz", None) else times

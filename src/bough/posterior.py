@@ -11,7 +11,7 @@ import numpy as np
 
 from bough import _checks, _storage
 from bough._arrays import Floats, Nodes
-from bough._clock import Clock, check_units, half_life_of
+from bough._clock import Clock, half_life_of
 from bough.data.rows import Rows, checked_rows, checked_sums, one_action, rows_of
 from bough.data.statistics import Statistics
 from bough.inference import files
@@ -144,9 +144,7 @@ class Posterior(Living):
 
     def _ticked(self, at: Any, n: int) -> tuple[Clock, Floats]:
         """The clock as it is after these times, and how long after its start each of n rewards was."""
-        given = self.half_life if self.half_life is not None else getattr(self._engine.model, "drift", None)
-        if given is not None:
-            check_units(given, at, "half_life" if self.half_life is not None else "drift")
+        self._check_units(at)
         clock = self._clock.copy()
         clock.advance(at)
         times = np.asarray(clock.since(at))

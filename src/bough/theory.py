@@ -335,3 +335,5 @@ def _check_scalar(model: GaussianModel) -> None:
         raise ValueError(f"model is a {type(model).__name__}; the theory is that of a bough.GaussianModel")
     if not model.is_scalar:
         raise ValueError(f"the theory is for K-armed models; this one has parameters of length {model.dim}")
+    if model.drift is not None:
+        raise ValueError(f"the theory is for actions that stand still; this model has drift={model.drift!r}")

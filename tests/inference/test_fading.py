@@ -271,6 +271,22 @@ def test_times_may_be_dates_and_half_lives_spans_of_time(zone):
         agent.update("green", 1.0, at=3.0)
 
 
+@pytest.mark.parametrize("options", [{"half_life": 30.0}, {"half_life": timedelta(days=30)}, {"drift": 5.0}])
+def test_the_clock_has_the_units_of_the_half_life(options):
+    tree = bough.Tree.from_nested(["left", "right"])
+    drift = {"drift": options.pop("drift")} if "drift" in options else {}
+    agent = bough.HierTS(bough.GaussianModel(tree, **drift), seed=0, **options)
+    by_date = isinstance(options.get("half_life"), timedelta)
+    wrong, right = (3.0, datetime(2026, 1, 1)) if by_date else (datetime(2026, 1, 1), 3.0)
+    with pytest.raises(ValueError, match="so times are"):
+        agent.now = wrong
+    with pytest.raises(ValueError, match="so times are"):
+        agent.update("left", 1.0, at=wrong)
+    assert agent.now is None
+    agent.now = right
+    assert agent.now == right
+
+
 def test_columns_of_times_are_taken_as_frames_have_them():
     import pandas
     import polars

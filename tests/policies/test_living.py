@@ -272,6 +272,37 @@ def test_trees_of_other_heights_are_adopted_where_the_prior_says_what_they_have(
     assert agent.posterior.model.classes.table.tolist() == [4.0, 3.0, 2.0, 1.0]
 
 
+def test_the_agent_s_own_tree_with_another_prior_changes_nobody():
+    agent = agent_of(bough.HierTS, MODELS["gaussian"])
+    agent.retire("kite")
+    changes = agent.adopt(bough.GaussianModel(agent.posterior.model.tree, noise_variance=4.0))
+    assert changes == bough.Changes()
+    assert agent.retired == ["kite"]
+    assert agent.posterior.model.noise_variance == 4.0
+    agent.adopt(agent.posterior.model.tree)
+    assert agent.retired == ["kite"]
+
+
+def test_integers_are_not_taken_for_text():
+    agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_parents([-1, 0, 0], ["all", 101, 102])), seed=0)
+    with pytest.raises(ValueError, match="'101', a str, and the agent knows it as another type"):
+        agent.adopt(bough.Tree.from_parents([-1, 0, 0], ["all", "101", "102"]))
+    assert agent.retired == []
+
+
+def test_names_come_as_lists_arrays_and_columns():
+    import pandas
+    import polars
+
+    agent = agent_of(bough.HierTS, MODELS["gaussian"])
+    agent.add(polars.Series(["mug", "cup"]), under="home/kitchen")
+    agent.retire(pandas.Series(["mug", "kite"]))
+    agent.restore(np.array(["mug"]))
+    agent.forget(pandas.Index(["kettle"]))
+    assert agent.retired == ["kite"]
+    assert agent.posterior.model.tree.path("cup")[-2] == "home/kitchen"
+
+
 def test_heights_change_by_whole_tables_only():
     agent = agent_of(bough.HierTS, bough.GaussianModel(TREE, covariance=bough.by_height([1.0, 2.0, 3.0, 4.0])))
     for change in (lambda: agent.add("mug", under="home/kitchen"), lambda: agent.move("kite", under="home/garden")):
@@ -410,3 +441,21 @@ def test_decisions_and_rewards_go_on_while_the_catalogue_changes():
     assert not errors
     assert agent.posterior.n_observations > 0
     assert agent.posterior.model.tree.n_actions == len(names) + 30
+
+
+def test_a_table_is_adopted_also_while_single_changes_never_cease():
+    names = [f"{i}/{j}" for i in range(30) for j in range(60)]
+    agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(names)), seed=0)
+    stop = threading.Event()
+
+    def change():
+        while not stop.is_set():
+            agent.retire("3/3")
+            agent.restore("3/3")
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    changes = agent.adopt(bough.Tree.from_paths(names[1:]))  # or this would go on for ever
+    stop.set()
+    thread.join()
+    assert changes.retired == ["0/0"]

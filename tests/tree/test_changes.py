@@ -110,7 +110,7 @@ BAD_RENAMES = {
     "an old category": ({"tea": "espresso"}, "not an action of the old tree: 'tea' is not an action"),
     "unknown new name": ({"coffee": "expresso"}, "not an action of the new tree: unknown action 'expresso'; did you"),
     "a new category": ({"coffee": "other"}, "not an action of the new tree: 'other' is not an action"),
-    "still there": ({"milk": "juice"}, "gives 'milk' a new name, but the new tree has an action of the old one"),
+    "still there": ({"milk": "juice"}, "but the new tree still has 'milk' as well"),
     "two to one": ({"coffee": "juice", "black": "juice"}, "gives 'coffee' and 'black' the same name 'juice'"),
     "another's": ({"coffee": "green"}, "gives 'coffee' the name 'green', which is another action's in the old tree"),
     "a list": (["coffee"], "renamed is ['coffee']; give a mapping"),

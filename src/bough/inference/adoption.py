@@ -12,6 +12,7 @@ from bough._arrays import Nodes
 from bough.model.covariance import ClassCovariances
 from bough.model.model import Model
 from bough.tree.changes import Changes, compare, with_ghosts
+from bough.tree.names import twin
 from bough.tree.tree import Tree
 
 Gone = Literal["retire", "forget", "raise"]
@@ -45,7 +46,12 @@ def plan_adoption(
     of an old action.
     """
     tree = given if isinstance(given, Tree) else given.tree
+    if tree is old.tree and not renamed:  # another prior at most: nobody comes or goes
+        everyone = np.arange(tree.n_nodes, dtype=np.int32)
+        return Adoption(old if isinstance(given, Tree) else given, everyone, np.sort(retired), Changes())
     found = compare(old.tree, tree, renamed)
+    if len(found.gone) == old.tree.n_actions:
+        _check_types(old.tree, tree)
     model = old.rehung(tree, found.place) if isinstance(given, Tree) else given
     before, names = old.tree, old.tree.node_names.name
     was_retired = np.zeros(before.n_nodes, dtype=np.bool_)
@@ -55,7 +61,8 @@ def plan_adoption(
         shown = ", ".join(repr(names(node)) for node in fresh[:_SHOWN].tolist())
         more = f" and {len(fresh) - _SHOWN:,} more" if len(fresh) > _SHOWN else ""
         raise ValueError(
-            f"the new table lacks {len(fresh):,} actions: {shown}{more}; keep them, or choose gone='retire' or 'forget'"
+            f"the new table lacks {_n_actions(len(fresh))}: {shown}{more}; keep them in it, or choose gone='retire' or "
+            "'forget'"
         )
     ghosts = found.gone[was_retired[found.gone]] if gone == "forget" else found.gone
     ghosts = _without_categories(before, tree, ghosts, weight)
@@ -73,6 +80,19 @@ def plan_adoption(
         forgotten=_names(before, fresh) if gone == "forget" else [],
     )
     return Adoption(model, number.astype(np.int32), np.sort(haunted.ghosts).astype(np.int32), changes)
+
+
+def _n_actions(n: int) -> str:
+    return "1 action" if n == 1 else f"{n:,} actions"
+
+
+def _check_types(old: Tree, new: Tree) -> None:
+    """Refuse a tree whose names are integers where they were text, or the reverse."""
+    name = new.actions[0]
+    if twin(old.node_names, name) is not None:
+        raise ValueError(
+            f"the new table has {name!r}, a {type(name).__name__}, and the agent knows it as another type; cast one"
+        )
 
 
 def _names(tree: Tree, nodes: Nodes) -> list[Hashable]:

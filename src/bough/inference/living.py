@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from bough._arrays import Floats, Nodes
-from bough._clock import Clock
+from bough._clock import Clock, check_units
 from bough.inference.adoption import Gone, plan_adoption
 from bough.inference.answers import Answers
 from bough.inference.drift import check_same_drift
@@ -24,6 +26,7 @@ from bough.tree.editing import edit
 from bough.tree.tree import Tree
 
 _NOTHING = np.empty(0, dtype=np.int32)
+_MOST_TRIES = 3  # to adopt a table without the lock
 
 
 class Star(Protocol):
@@ -44,7 +47,9 @@ class Star(Protocol):
 class Living(Answers):
     """Single changes stay on top of the tree that the engine has, until someone asks for the tree itself."""
 
-    _half_life: Any
+    half_life: Any
+    """How long rewards take to count half, a number or a timedelta; None where they do not fade."""
+    _half_life: float | None
     _clock: Clock
 
     def _begin(self, engine: Engine) -> None:
@@ -283,25 +288,31 @@ class Living(Answers):
 
         `star` is for a posterior that has the actions of a tree below one root.
         """
-        while True:
-            with self._lock:
-                self._check_whole()
-                engine, catalogue, classes = self._engine, self._catalogue.copy(), self._classes
-                retired = np.array(list(self._retired), dtype=np.int32)
-            folded = catalogue.folded()
-            old = engine.model.rehung(folded.tree, folded.number, classes) if catalogue.is_changed else engine.model
-            whole, nodes = (old, folded.number) if star is None else (star.whole, star.nodes(old.tree))
-            plan = plan_adoption(whole, given, nodes[retired], renamed, gone, self._weights_of(nodes))
-            number, kept, model = np.where(nodes < 0, -1, plan.number[nodes]), plan.retired, plan.model
-            if star is not None:
-                model, place = star.on(plan.model)
-                number, kept = np.where(number < 0, -1, place[number]), place[kept]
-            search = Search(model)
-            search.prepared()
-            with self._lock:
-                if self._engine is engine and self._is_as_it_was(catalogue, retired):
-                    self._become(model, number.astype(np.int32), kept, search)
-                    return plan.model, plan.changes
+        for attempt in itertools.count():
+            # What changes one by one may change while a table is compared; in the end it has to wait.
+            with self._lock if attempt == _MOST_TRIES else nullcontext():
+                with self._lock:
+                    self._check_whole()
+                    engine, catalogue, classes = self._engine, self._catalogue.copy(), self._classes
+                    retired = np.array(list(self._retired), dtype=np.int32)
+                old, number = engine.model, np.arange(engine.model.tree.n_nodes, dtype=np.int32)
+                if catalogue.is_changed:
+                    tree, number = catalogue.folded()
+                    old = engine.model.rehung(tree, number, classes)
+                if star is not None:
+                    old, number = star.whole, star.nodes(old.tree)
+                plan = plan_adoption(old, given, number[retired], renamed, gone, self._weights_of(number))
+                number, kept, model = np.where(number < 0, -1, plan.number[number]), plan.retired, plan.model
+                if star is not None:
+                    model, place = star.on(plan.model)
+                    number, kept = np.where(number < 0, -1, place[number]), place[kept]
+                search = Search(model)
+                search.prepared()
+                with self._lock:
+                    if self._engine is engine and self._is_as_it_was(catalogue, retired):
+                        self._become(model, number.astype(np.int32), kept, search)
+                        return plan.model, plan.changes
+        raise AssertionError("the last attempt holds the lock")
 
     def _weights_of(self, nodes: Nodes) -> Callable[[int], float]:
         """What says how much has been observed of an action, by the number that it has in `nodes`."""
@@ -334,9 +345,17 @@ class Living(Answers):
     @now.setter
     def now(self, time: Any) -> None:
         with self._lock:
+            self._check_units(time)
             clock = self._clock.copy()
             clock.advance(time, is_now=True)
             self._go_on(clock)
+
+    def _check_units(self, times: Any) -> None:
+        """Refuse datetimes where the half-life, or that of drift, is a number, and the reverse."""
+        drift = getattr(self._engine.model, "drift", None)
+        for given, what in ((self.half_life, "half_life"), (drift, "drift")):
+            if given is not None:
+                check_units(given, times, what)
 
     def _go_on(self, clock: Clock) -> None:
         """Have it be later: rewards fade, and actions drift."""

@@ -254,9 +254,11 @@ def listed(names: Any, what: str) -> list[Any]:
 
 
 def as_list(name: Any) -> Sequence[Any]:
-    """One name as a list of one; names that come as a list or an array, as they are."""
+    """One name as a list of one; names that come as a list, an array or a column of a frame, as they are."""
     if isinstance(name, np.ndarray):
         return name.tolist() if name.ndim else [name.item()]
+    if hasattr(name, "to_list"):
+        return list(name.to_list())
     return name if isinstance(name, list) else [name]
 
 

@@ -29,7 +29,8 @@ from bough.tree.catalogue import Catalogue
 class BayesUCB(PosteriorPolicy):
     """The action with the highest quantile 1 - 1/t of its exact marginal, t the round.
 
-    The first round, where that quantile is the lowest there is, goes by the median as the second does.
+    The first round, where that quantile is the lowest there is, goes by the median as the second does. With a
+    `half_life` the round is what is left of the observations, and one more.
 
     >>> import bough
     >>> agent = bough.BayesUCB(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)

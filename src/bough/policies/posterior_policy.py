@@ -47,11 +47,11 @@ class PosteriorPolicy(LivingPolicy):
             self.posterior = Posterior(self._assumed(model), half_life=half_life)
         else:
             raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
-        if self.reasons_with_a_star:
+        if self._reasons_with_a_star:
             self._star = Star(model if isinstance(model, Model) else model.model, self._assumed)
         self._refit = _made_refit(self.posterior, refit)
 
-    reasons_with_a_star: ClassVar[bool] = False
+    _reasons_with_a_star: ClassVar[bool] = False
     """Whether the policy has the actions of a tree below one root, so that the tree itself is kept apart."""
 
     def _assumed(self, model: Model) -> Model:

@@ -81,13 +81,16 @@ class HierTS(PosteriorPolicy):
 class FlatTS(HierTS):
     """Thompson sampling that knows only the root and the actions: HierTS on `model.flat()`.
 
+    It keeps the tree for its names, and makes all messages again where an action is added or moved. Where the model
+    drifts, all of an action's deviation from the root does here.
+
     >>> import bough
     >>> agent = bough.FlatTS(bough.GaussianModel(bough.Tree.balanced(branching=3, height=3)))
     >>> agent.posterior.model.tree
     Tree(n_nodes=28, n_actions=27, height=1)
     """
 
-    reasons_with_a_star = True
+    _reasons_with_a_star = True
 
     def _assumed(self, model: Model) -> Model:
         return model.flat()
@@ -96,6 +99,9 @@ class FlatTS(HierTS):
 class TS(HierTS):
     """Thompson sampling with independent actions: HierTS on `model.independent()`.
 
+    It keeps the tree for its names, and makes all messages again where an action is added or moved. Where the model
+    drifts, all of an action's parameter does here.
+
     >>> import bough
     >>> agent = bough.TS(bough.GaussianModel(bough.Tree.balanced(branching=3, height=3)))
     >>> agent.update(20, 1.0)
@@ -103,7 +109,7 @@ class TS(HierTS):
     np.float64(0.0)
     """
 
-    reasons_with_a_star = True
+    _reasons_with_a_star = True
 
     def _assumed(self, model: Model) -> Model:
         return model.independent()

@@ -86,7 +86,10 @@ def _renamings(old: Tree, new: Tree, renamed: Mapping[Hashable, Hashable]) -> tu
         )
     # One name may go from action to action, as long as every action that has it in either tree is named here.
     for i in _known_elsewhere(new, old_names, after):
-        raise ValueError(f"renamed gives {old_names[i]!r} a new name, but the new tree has an action of the old one")
+        raise ValueError(
+            f"renamed gives {old_names[i]!r} the name {new_names[i]!r}, but the new tree still has {old_names[i]!r} as "
+            "well; leave it out of renamed, or out of the table"
+        )
     for i in _known_elsewhere(old, new_names, before):
         raise ValueError(
             f"renamed gives {old_names[i]!r} the name {new_names[i]!r}, which is another action's in the old tree; "
