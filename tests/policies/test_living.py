@@ -187,7 +187,7 @@ def agent_tree(agent):
 def test_what_is_gone_may_be_forgotten_or_refused():
     agent = agent_of(bough.HierTS, MODELS["gaussian"])
     smaller = table(toys_air=["plane"])
-    with pytest.raises(ValueError, match="lacks 1 actions: 'kite'; keep them"):
+    with pytest.raises(ValueError, match="lacks 1 action: 'kite'; keep them"):
         agent.adopt(smaller, gone="raise")
     assert agent.posterior.model.tree.n_actions == 6
     agent.retire("rake")
