@@ -10,12 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from bough import _checks, _storage
-from bough._arrays import Floats, Nodes
-from bough._clock import Clock, half_life_of
-from bough.data.rows import Rows, checked_rows, checked_sums, one_action, rows_of
+from bough._arrays import Nodes
+from bough.data.rows import checked_rows, checked_sums, one_action, rows_of
 from bough.data.statistics import Statistics
 from bough.inference import files
-from bough.inference.drift import OutOfOrderError
 from bough.inference.engines import engine_for
 from bough.inference.living import Living, close
 from bough.model.files import model_contents, restored_model
@@ -47,23 +45,9 @@ class Posterior(Living):
     def __init__(self, model: Model, *, half_life: Any = None) -> None:
         if not isinstance(model, Model):
             raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.GaussianModel")
-        if half_life is not None and model.drift_half_life is not None:
-            raise ValueError("the model drifts, and half_life is given; old rewards fade by either: choose one")
-        self.half_life = half_life
-        self._half_life = None if half_life is None else half_life_of(half_life, "half_life")
-        self._clock = Clock()
+        self._start_clock(half_life, model)
         self._begin(engine_for(model))
         self._lock = threading.RLock()  # kernels run without the interpreter's own
-
-    def _fade_by(self, half_life: Any) -> None:
-        """Have rewards fade from now on, in a posterior that had none fade."""
-        with self._lock:
-            if self.half_life is not None and self.half_life != half_life:
-                raise ValueError(f"half_life is {half_life!r}, and that of the posterior is {self.half_life!r}")
-            if self._engine.model.drift_half_life is not None:
-                raise ValueError("the model drifts, and half_life is given; old rewards fade by either: choose one")
-            self._half_life = half_life_of(half_life, "half_life")
-            self.half_life = half_life
 
     def __getstate__(self) -> dict[str, Any]:
         # One moment of what another thread may be changing; what is only derived is made again when asked for.
@@ -110,54 +94,16 @@ class Posterior(Living):
                 self._observe_one(one_action(self._catalogue, action), float(reward))
                 return
             rows = checked_rows(model, action, reward, context, trials, exposure, self._catalogue)
-            if len(rows.rewards):
+            if at is not None and len(rows.rewards):
                 self._observe_at(rows, at)
+            elif len(rows.rewards):
+                self._observe(rows)
 
     def _observe_one(self, leaf: int, reward: float) -> None:
         """`update` of one reward that has been checked, in a model without contexts."""
         with self._lock:
             self._answers.clear()
             self._engine.observe_one(leaf, reward)
-
-    def _observe(self, rows: Rows) -> None:
-        """`update` of what has been checked."""
-        with self._lock:
-            self._answers.clear()
-            self._engine.observe(rows)
-
-    def _observe_at(self, rows: Rows, at: Any) -> None:
-        if at is None:
-            self._observe(rows)
-            return
-        clock, times = self._ticked(at, len(rows.rewards))
-        before = self._clock
-        self._go_on(clock)
-        try:
-            self._observe(self._aged(rows, times))
-        except OutOfOrderError as error:
-            self._clock = before
-            self._engine.advance(before.elapsed)
-            raise ValueError(
-                f"a reward of {self._catalogue.name(error.leaf)!r} is earlier than the last one that was observed of "
-                "it; with drift rewards of one action come in the order of time"
-            ) from None
-
-    def _ticked(self, at: Any, n: int) -> tuple[Clock, Floats]:
-        """The clock as it is after these times, and how long after its start each of n rewards was."""
-        self._check_units(at)
-        clock = self._clock.copy()
-        clock.advance(at)
-        times = np.asarray(clock.since(at))
-        if times.shape not in ((), (n,)):
-            raise ValueError(f"at has shape {times.shape} for {n} rewards; give one time for each, or one for all")
-        return clock, np.broadcast_to(times, n).astype(np.float64)
-
-    def _aged(self, rows: Rows, times: Floats) -> Rows:
-        """The rows with what their age makes of them."""
-        weights = None
-        if self._half_life is not None:
-            weights = 0.5 ** ((self._clock.elapsed - times) / self._half_life)
-        return rows._replace(times=times, weights=weights)
 
     def retract(
         self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
@@ -190,28 +136,8 @@ class Posterior(Living):
                 self._engine.retract(rows)
             except ValueError as error:
                 one = repr(action) if _checks.is_one(reward) else "the actions"
-                raise ValueError(f"{one} cannot have that reward taken back: {error}") from None
-
-    def discount(self, factor: float) -> None:
-        """Have everything observed so far count that much of what it did; what `half_life` does as the clock goes.
-
-        The posterior becomes the one in which each reward's noise variance is divided by its weight. A `ValueError`
-        where actions drift, since old rewards count less by themselves then.
-
-        >>> import bough
-        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
-        >>> posterior.update("left", 3.0)
-        >>> posterior.discount(0.5)
-        >>> posterior.mean.round(3)
-        array([0.75, 1.5 , 0.75])
-        """
-        given = _checks.number(factor, "factor")
-        if not 0.0 < given <= 1.0:
-            raise ValueError(f"factor is {factor!r}; give how much of the evidence is to stay, above 0 and up to 1")
-        with self._lock:
-            self._check_whole()
-            self._answers.clear()
-            self._engine.discount(given)
+                hint = "; rewards fade here: give at=, when it was earned" if at is None and self._half_life else ""
+                raise ValueError(f"{one} cannot have that reward taken back: {error}{hint}") from None
 
     def absorb(self, statistics: Statistics) -> None:
         """Add all rows that were summed in `statistics`: the same as giving them to `update`.

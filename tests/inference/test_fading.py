@@ -229,6 +229,18 @@ def test_drift_has_neither_discounts_nor_refunds_nor_half_lives():
     assert agent.posterior.n_observations == 1
 
 
+def test_what_an_engine_refuses_leaves_the_clock_as_it_was():
+    shop, _ = shop_and_model(None)
+    agent = bough.HierTS(bough.BernoulliModel(shop.tree(), [-12.0, -12.0], 1e6), seed=0, half_life=2.0)
+    agent.update("green", 1, [1.0, 1.0], at=1.0)
+    before = agent.posterior.mean.copy()
+    contexts = 1e5 * np.random.default_rng(0).normal(size=(3, 2))
+    with pytest.raises(ValueError, match="cannot be computed with"):
+        agent.update(["green", "black", "milk"], [5e8, 1, 9e8], contexts, trials=10**9, at=5.0)
+    assert agent.now == 1.0
+    np.testing.assert_array_equal(agent.posterior.mean, before)
+
+
 # -- the clock ---------------------------------------------------------------------------------
 
 

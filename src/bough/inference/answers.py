@@ -53,6 +53,11 @@ class Answers(ABC):
     def model(self) -> Model:
         """The model, on the present tree."""
 
+    def _check_whole(self) -> None:
+        """Refuse what needs all of the evidence, where some is lost."""
+        if self._engine.is_partial:
+            raise ValueError("the posterior comes from a file of an earlier version, without all of its evidence")
+
     @property
     def n_observations(self) -> int:
         """How many rewards have been observed."""

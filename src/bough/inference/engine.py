@@ -29,6 +29,8 @@ class Engine(Protocol):
     """Whether the law of what is untouched is the prior's below each touched node, so that it need not be drawn."""
     is_partial: bool
     """Whether some of the evidence is only in messages, as in old files: it cannot be taken elsewhere then."""
+    may_refuse: bool
+    """Whether it may find that rewards which have been checked cannot be computed with."""
 
     @property
     def table(self) -> Floats:
@@ -165,6 +167,7 @@ class TableEngine(ABC):
         self.slots = Slots(model.tree, model.classes.of_node)
         self.is_searchable = True
         self.is_partial = False
+        self.may_refuse = False
         self._table = np.zeros((0, kind.width))
         self._unit = 1.0  # an observation in the table counts this much, since its rows need not be scaled at once
         self._faded = 1.0  # and this much, which messages do not know of yet; taken in when something is read

@@ -51,6 +51,7 @@ class ContextCountEngine(VectorEngine):
         self._family = model.kind.code
         self._n_observations_of = model.kind.n_observations
         self._log_probability = np.zeros(1)  # of the counts so far, each given those before it
+        self.may_refuse = True
 
     def extra_arrays(self) -> dict[str, Any]:
         """The log evidence so far, which depends on the order in which rewards came."""

@@ -11,13 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from bough._arrays import Floats, Nodes
-from bough._clock import Clock, check_units
 from bough.inference.adoption import Gone, plan_adoption
-from bough.inference.answers import Answers
 from bough.inference.drift import check_same_drift
 from bough.inference.engine import Engine
 from bough.inference.engines import engine_for
 from bough.inference.search import Search
+from bough.inference.timed import Timed
 from bough.model.covariance import check_reaches, class_with
 from bough.model.model import Model
 from bough.tree.catalogue import Catalogue
@@ -44,13 +43,8 @@ class Star(Protocol):
         ...
 
 
-class Living(Answers):
+class Living(Timed):
     """Single changes stay on top of the tree that the engine has, until someone asks for the tree itself."""
-
-    half_life: Any
-    """How long rewards take to count half, a number or a timedelta; None where they do not fade."""
-    _half_life: float | None
-    _clock: Clock
 
     def _begin(self, engine: Engine) -> None:
         """Go on with an engine whose tree is that of its model, and nobody retired."""
@@ -119,10 +113,6 @@ class Living(Answers):
         observed = np.flatnonzero(table[:, 0] > 0.0)
         order = observed[np.argsort(nodes[observed])]
         return nodes[order], table[order]
-
-    def _check_whole(self) -> None:
-        if self._engine.is_partial:
-            raise ValueError("the posterior comes from a file of an earlier version, without all of its evidence")
 
     # -- single changes ------------------------------------------------------------------------
 
@@ -333,39 +323,6 @@ class Living(Answers):
                 return False
             self._become(model, np.arange(model.tree.n_nodes, dtype=np.int32))
             return True
-
-    # -- time ----------------------------------------------------------------------------------
-
-    @property
-    def now(self) -> Any:
-        """The present time, a number or a datetime as it was given; None before any was."""
-        with self._lock:
-            return self._clock.now
-
-    @now.setter
-    def now(self, time: Any) -> None:
-        with self._lock:
-            self._check_units(time)
-            clock = self._clock.copy()
-            clock.advance(time, is_now=True)
-            self._go_on(clock)
-
-    def _check_units(self, times: Any) -> None:
-        """Refuse datetimes where the half-life, or that of drift, is a number, and the reverse."""
-        drift = getattr(self._engine.model, "drift", None)
-        for given, what in ((self.half_life, "half_life"), (drift, "drift")):
-            if given is not None:
-                check_units(given, times, what)
-
-    def _go_on(self, clock: Clock) -> None:
-        """Have it be later: rewards fade, and actions drift."""
-        step = clock.elapsed - self._clock.elapsed
-        if step > 0.0:
-            self._answers.clear()
-            self._engine.advance(clock.elapsed)
-            if self._half_life is not None:
-                self._engine.discount(0.5 ** (step / self._half_life))
-        self._clock = clock
 
 
 def close(engine: Engine, nodes: Nodes) -> None:
