@@ -461,3 +461,22 @@ def test_a_table_is_adopted_also_while_single_changes_never_cease():
     stop.set()
     thread.join()
     assert changes.retired == ["0/0"]
+
+
+def test_refits_and_changes_do_not_wait_for_each_other_for_ever():
+    names = [f"{i}/{j}" for i in range(6) for j in range(10)]
+    agent = bough.TS(bough.GaussianModel(bough.Tree.from_paths(names)), seed=0, refit=True)
+    stop = threading.Event()
+
+    def learn():
+        while not stop.is_set():
+            agent.update(["0/0", "1/1"], [0.1, -0.1])
+
+    thread = threading.Thread(target=learn, daemon=True)
+    thread.start()
+    for i in range(30):
+        agent.add(f"new {i}", under="3")
+    stop.set()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    assert agent.posterior.model.tree.n_actions == 90

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +67,11 @@ class LivingPolicy(ScoringPolicy):
     @property
     def _moment(self) -> AbstractContextManager[Any]:
         return self.posterior._lock  # type: ignore[no-any-return]
+
+    @property
+    def _learning(self) -> AbstractContextManager[Any]:
+        """A lock that keeps refits away; it is taken before that of the moment, never after it."""
+        return nullcontext() if self._refit is None else self._refit.lock
 
     def _prepare(self, whole: bool = False) -> None:  # noqa: ARG002
         self.posterior._fold()
@@ -132,7 +137,7 @@ class LivingPolicy(ScoringPolicy):
             return
         if covariance is not None:
             raise ValueError(f"covariance is given; a {type(self).__name__} takes it from the depth, so leave it out")
-        with self._moment:
+        with self._learning, self._moment:
             whole = Catalogue(self._star.whole.tree)
             whole.check_new(names)
             if whole.is_action(whole.index(under)):
@@ -155,7 +160,7 @@ class LivingPolicy(ScoringPolicy):
         if self._star is None:
             self.posterior._move(name, under)
             return
-        with self._moment:
+        with self._learning, self._moment:
             Catalogue(self._star.whole.tree).checked_move(name, under)
             self._edit_whole(self._star, move={name: under})
 

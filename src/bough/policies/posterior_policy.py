@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -165,8 +164,8 @@ class PosteriorPolicy(LivingPolicy):
         """
         own_header: dict[str, Any] = {"options": self._options}
         own_arrays: dict[str, Any] = {}
-        # With refits, or a reward would be there, and not the refit that it brought about.
-        with nullcontext() if self._refit is None else self._refit.lock, self._moment:
+        # Or a reward would be there, and not the refit that it brought about.
+        with self._learning, self._moment:
             header, arrays = self.posterior._contents()
             whole = None if self._star is None else self._star.whole
             if self._refit is not None:
