@@ -447,16 +447,16 @@ def test_every_policy_refits(policy, dim):
     tree = bough.Tree.balanced(3, 2)
     given_model = bough.GaussianModel(tree, 0.0 if dim is None else np.zeros(dim), noise_variance=100.0)
     agent = policy(given_model, seed=0, refit=True)
-    before = agent.posterior
+    before = agent.posterior.model
     for t in range(45):
         context = None if dim is None else rng.normal(size=dim)
         action = agent.decide(context)
         agent.update(action, float(action) + rng.normal(), context)
         if t == 18:
-            assert agent.posterior is before
+            assert agent.posterior.model is before
         if t in (19, 39):
-            assert agent.posterior is not before
-            before = agent.posterior
+            assert agent.posterior.model is not before
+            before = agent.posterior.model
     assert agent.posterior.n_observations == 45
     assert agent.statistics.n_rows == 45
     assert agent.posterior.model.noise_variance < 50.0

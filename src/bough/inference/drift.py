@@ -33,7 +33,6 @@ from bough.inference.kernels import drift as kernels
 from bough.inference.kernels import scalar_draws as draws
 from bough.inference.scalar import ScalarEngine
 from bough.inference.slots import Slots
-from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 
 
@@ -176,16 +175,14 @@ def check_same_drift(old: Model, new: Model, old_classes: Nodes, new_leaves: Nod
     What a drifting action keeps holds for one noise, one drift, and one variance of the action; the prior mean, the
     tree and the variances above actions may change.
     """
-    if not (isinstance(old, GaussianModel) and isinstance(new, GaussianModel)):
-        return
-    if old.drift is None and new.drift is None:
+    if old.drift_half_life is None and new.drift_half_life is None:
         return
     before, after = old.classes.table[old_classes], new.classes.table[new.classes.of_node[new_leaves]]
     others = np.flatnonzero(before != after)
-    if old.drift != new.drift:
-        what = f"drift is {new.drift!r} and was {old.drift!r}"
-    elif len(before) and old.noise_variance != new.noise_variance:
-        what = f"noise_variance is {new.noise_variance} and was {old.noise_variance}"
+    if old.drift_half_life != new.drift_half_life:
+        what = f"drift is {new.drift_half_life} and was {old.drift_half_life}"
+    elif len(before) and old.likelihood != new.likelihood:
+        what = f"noise_variance is {new.likelihood.noise_variance} and was {old.likelihood.noise_variance}"
     elif len(others):
         first = int(others[0])
         what = f"the variance of {new.tree.name(int(new_leaves[first]))!r} is {after[first]} and was {before[first]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +13,6 @@ import numpy as np
 from bough import _storage
 from bough._storage import Contents
 from bough.model.covariance import checked_classes
-from bough.model.gaussian import GaussianModel
 from bough.model.kinds import MODELS
 from bough.model.model import Model
 from bough.tree.files import has_at_most, restored_tree, tree_arrays
@@ -68,9 +68,9 @@ def restored_model(contents: Contents) -> Model:
 
 def _drift_header(model: Model) -> dict[str, Any]:
     """What a header says of drift: nothing where actions stand still."""
-    if not isinstance(model, GaussianModel) or model.drift is None:
+    if model.drift_half_life is None:
         return {}
-    unit = {"drift_unit": _SECONDS} if isinstance(model.drift, timedelta) else {}
+    unit = {"drift_unit": _SECONDS} if isinstance(getattr(model, "drift", None), timedelta) else {}
     return {"drift": model.drift_half_life, **unit}
 
 
@@ -78,7 +78,7 @@ def _own_drift(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
     """The drift of the model, by the name that its class takes; empty where a file has none."""
     if "drift" not in header and "drift_unit" not in header:
         return {}
-    if not issubclass(model, GaussianModel):
+    if "drift" not in {field.name for field in fields(model)}:
         raise ValueError(f"{model.kind.name} rewards have no drift")
     value, unit = header.get("drift"), header.get("drift_unit")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
