@@ -150,3 +150,15 @@ def test_tonight_s_table(benchmark, table, tree, paths, adopted):
     again = bough.Tree.from_frame(frame, [*levels[:-1], "product"])
     table.amount("from_frame of 10^6 rows, which stands beside adopt", time.perf_counter() - start, 2.25, "s")
     assert again.n_actions == tree.n_actions
+
+
+def test_one_untried_row_that_moves_changes_nobody_else(benchmark, table, tree, paths):
+    agent, tried = agent_of(bough.GaussianModel(tree), paths)
+    known = set(tried)
+    untried = next(path for path in paths if path not in known)
+    before = dict(zip(tree.actions, agent.posterior.action_moments()[0], strict=True))
+    benchmark.pedantic(agent.adopt, args=(tree.edited(move={untried: "9/9/9/9/9"}),), rounds=1)
+    now = zip(agent.posterior.model.tree.actions, agent.posterior.action_moments()[0], strict=True)
+    off = max(abs(mean - before[name]) for name, mean in now if name != untried)
+    table.note("one untried row of 10^6 moves: the largest change of another mean", f"{off:.0e}")
+    assert off < 1e-12

@@ -265,7 +265,12 @@ class Living(Timed):
 
     @property
     def retired(self) -> list[Hashable]:
-        """The names of the actions that are never chosen, in the order in which they were retired."""
+        """The names of the actions that are never chosen, in the order in which they were retired.
+
+        >>> import bough
+        >>> bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))).retired
+        []
+        """
         with self._lock:
             return [self._catalogue.name(node) for node in self._retired]
 

@@ -44,7 +44,15 @@ class Timed(Answers):
 
     @property
     def now(self) -> Any:
-        """The present time, a number or a datetime as it was given; None before any was."""
+        """The present time, a number or a datetime as it was given; None before any was. Set it as time passes.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), half_life=7.0)
+        >>> posterior.update("left", 1.0, at=1.0)
+        >>> posterior.now = 8.0
+        >>> posterior.statistics.count
+        array([0.5])
+        """
         with self._lock:
             return self._clock.now
 
