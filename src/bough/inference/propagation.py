@@ -64,7 +64,7 @@ class CountEngine(ScalarEngine):
     def _add(
         self, leaves: Nodes, totals: Floats, squares: Floats, exposure: Floats, counts: Floats, *, settle: bool
     ) -> None:
-        slots = self._touch(leaves)
+        slots = self._touch_batch(leaves)
         now = 1.0 / (self._unit * self._faded)
         kernels.collect_counts(
             slots, self.slots.row, now * totals, now * squares, now * exposure, now * counts, self._table

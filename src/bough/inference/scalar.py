@@ -71,7 +71,7 @@ class ScalarEngine(TableEngine):
         self._collect(leaves, statistics.count, *statistics.averages_and_spreads())
 
     def _collect(self, leaves: Nodes, counts: Floats, averages: Floats, spreads: Floats) -> None:
-        slots = self._touch(leaves)
+        slots = self._touch_batch(leaves)
         stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
         now = 1.0 / (self._unit * self._faded)
         kernels.collect(

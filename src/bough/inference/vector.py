@@ -79,7 +79,7 @@ class VectorEngine(TableEngine):
         """Add rewards of leaves in contexts (n, d)."""
         assert rows.contexts is not None
         self._take_in_fading()
-        slots = self._touch(rows.leaves)
+        slots = self._touch_batch(rows.leaves)
         weights = rows.counts
         stacked = np.sqrt(weights)[:, None] * np.column_stack([rows.contexts, rows.rewards])
         if len(slots) == 1:
@@ -97,7 +97,7 @@ class VectorEngine(TableEngine):
         self._take_in_fading()
         rows, values, residual = statistics.as_rows(self._mean)
         values = values + np.einsum("nij,j->ni", rows, self._mean)
-        slots = self._touch(leaves)
+        slots = self._touch_batch(leaves)
         sums = np.column_stack([statistics.count, statistics.sum_y, residual])
         self._take(slots, sums, *_flat(slots, np.concatenate([rows, values[:, :, None]], axis=2)))
 
