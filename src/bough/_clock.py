@@ -108,7 +108,7 @@ class Clock:
         if not isinstance(contents, dict) or contents.keys() != {"kind", "start", "elapsed"}:
             raise ValueError(f"the clock is {contents!r:.60}; expected its kind, start and elapsed time")
         start, elapsed = (_checks.number(contents[name], name) for name in ("start", "elapsed"))
-        sound = contents["kind"] in _KINDS and math.isfinite(start) and 0.0 <= elapsed < math.inf
+        sound = contents["kind"] in _KINDS and elapsed >= 0.0 and math.isfinite(start + elapsed)
         if sound and contents["kind"] != "number":
             try:
                 _EPOCH + timedelta(seconds=start + elapsed)
@@ -120,30 +120,40 @@ class Clock:
         return clock
 
 
-def half_life_of(value: Any, what: str) -> float:
-    """A half-life as a number: as it is, or in seconds where it is a timedelta; a `ValueError` where it is none.
+def as_span(value: Any, what: str) -> float | timedelta:
+    """A half-life as a float, or as a timedelta where it is a span of time; a `ValueError` where it is neither.
 
-    >>> half_life_of(30.0, "half_life"), half_life_of(timedelta(minutes=1), "half_life")
-    (30.0, 60.0)
+    >>> as_span(30, "half_life"), as_span(np.timedelta64(1, "m"), "half_life")
+    (30.0, datetime.timedelta(seconds=60))
     """
-    if isinstance(value, np.timedelta64) or type(value).__name__ == "Timedelta":
-        value = timedelta(seconds=float(np.timedelta64(value) / np.timedelta64(1, "s")))
-    if isinstance(value, timedelta):
-        number = value.total_seconds()
-    else:
-        try:
-            number = math.nan if isinstance(value, bool) else _checks.number(value, what)
-        except ValueError:
-            number = math.nan
-    if not 0.0 < number < math.inf:
+    span: Any = math.nan
+    try:
+        if isinstance(value, np.timedelta64):
+            span = timedelta(seconds=float(value / np.timedelta64(1, "s")))
+        elif isinstance(value, timedelta):
+            span = timedelta(seconds=value.total_seconds())
+        elif not isinstance(value, bool):
+            span = _checks.number(value, what)
+    except (ValueError, OverflowError):  # no number, or no time at all
+        span = math.nan
+    if not 0.0 < half_life_of(span) < math.inf:
         wanted = "a positive, finite number, or a timedelta where times are datetimes"
         raise ValueError(f"{what} is {value!r}; give a half-life: {wanted}")
-    return number
+    return span  # type: ignore[no-any-return]
 
 
-def check_units(half_life: Any, times: Any, what: str) -> None:
+def half_life_of(span: float | timedelta) -> float:
+    """A half-life as a number, in seconds where it is a timedelta.
+
+    >>> half_life_of(30.0), half_life_of(timedelta(minutes=1))
+    (30.0, 60.0)
+    """
+    return span.total_seconds() if isinstance(span, timedelta) else span
+
+
+def check_units(half_life: float | timedelta, times: Any, what: str) -> None:
     """Refuse datetimes with a half-life that is a number, and the reverse."""
-    by_date = not isinstance(half_life, (int, float, np.number)) or isinstance(half_life, np.timedelta64)
+    by_date = isinstance(half_life, timedelta)
     if (_read(times)[0] != "number") != by_date:
         wanted = "datetimes" if by_date else "numbers"
         raise ValueError(f"{what} is {half_life!r}, so times are {wanted}; {_shown(times)} was given")
@@ -156,7 +166,7 @@ def _read(times: Any) -> tuple[str, Any]:
     if isinstance(times, datetime):
         return _of_datetime(times)
     if isinstance(times, np.datetime64):
-        return "naive", _finite(times.astype("datetime64[us]").astype(np.int64) / 1e6, times)
+        return "naive", float(_seconds(np.array([times]), times)[0])
     if _checks.is_one(times):
         try:
             return "number", _finite(_checks.number(times, "time"), times)
@@ -180,6 +190,8 @@ def _read(times: Any) -> tuple[str, Any]:
 
 
 def _of_datetime(time: datetime) -> tuple[str, float]:
+    if time != time:  # pandas' NaT
+        raise ValueError(f"the time {time!r} is missing; give every reward a time")
     if time.tzinfo is None:
         return "naive", (time - _EPOCH).total_seconds()
     return "aware", (time.astimezone(UTC).replace(tzinfo=None) - _EPOCH).total_seconds()

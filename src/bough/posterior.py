@@ -131,6 +131,8 @@ class Posterior(Living):
                 if clock.elapsed > self._clock.elapsed:
                     raise ValueError(f"at is {at!r}, which is after now, {self.now!r}; give the time of the reward")
                 rows = self._aged(rows, times)
+                if not len(rows.rewards):  # nothing is left of them to take back
+                    return
             self._answers.clear()
             try:
                 self._engine.retract(rows)
@@ -176,6 +178,10 @@ class Posterior(Living):
             rows = None if log is None else rows_of(log, model, self._catalogue)
             if rows is not None and not len(rows.rewards):
                 raise ValueError("the log is empty; give at least one row")
+            if rows is not None and self._half_life is not None:
+                raise ValueError(
+                    "rewards fade here, and a log has no times; settle(log) would have them all count as new"
+                )
             if not model.kind.is_conjugate:
                 self._answers.clear()
             self._engine.settle(rows, method == "propagation")
@@ -231,8 +237,11 @@ class Posterior(Living):
             other._clock = self._clock.copy()
             other._begin(self._moved_to(model, number))
             kept = number[list(self._retired)]
-            close(other._engine, kept[kept >= 0])
-            other._retired = dict.fromkeys(kept[kept >= 0].tolist())
+            kept = kept[kept >= 0]
+            if len(kept) == model.tree.n_actions:
+                raise ValueError("all actions of the new tree are retired; restore one first")
+            close(other._engine, kept)
+            other._retired = dict.fromkeys(kept.tolist())
         return other
 
     def _number_on(self, model: Model, new_names: Mapping[Any, Any]) -> Nodes:
@@ -300,6 +309,8 @@ class Posterior(Living):
         engine = posterior._engine
         engine.advance(clock.elapsed)
         files.restore(engine, contents)
+        if engine.now > clock.elapsed:
+            raise ValueError("there is evidence that is later than the clock")
         retired = files.restored_retired(contents, engine.model.tree)
         close(engine, retired)
         posterior._retired = dict.fromkeys(retired.tolist())

@@ -101,6 +101,36 @@ def test_what_has_faded_away_is_nothing():
     assert_dense(shop, posterior)
 
 
+@pytest.mark.parametrize("dim", DIMS)
+def test_rewards_older_than_numbers_can_say_are_nothing(dim):
+    shop, model = shop_and_model(dim)
+    agent = bough.HierTS(model, seed=0, half_life=1.0)
+    contexts = None if dim is None else np.ones((3, dim))
+    agent.update(["green", "black", "milk"], [1.0, 2.0, 3.0], contexts, at=[0.0, 1200.0, 1200.0])
+    agent.update("green", 7.0, None if dim is None else np.ones(dim), at=0.0)
+    agent.retract("green", 1.0, None if dim is None else np.ones(dim), at=0.0)
+    for name, reward in (("black", 2.0), ("milk", 3.0)):
+        shop.update(name, reward, None if dim is None else np.ones(dim))
+    assert_dense(shop, agent.posterior)
+
+
+def test_many_ticks_fade_as_one_does():
+    shop, model = shop_and_model(None)
+    agent = bough.HierTS(model, seed=0, half_life=1_000.0)
+    agent.update(["green", "black"], [1.0, 2.0], at=0.0)
+    for t in range(1, 20_001):
+        agent.now = float(t)
+        if t % 100 == 0:
+            agent.decide()
+        if t % 5_000 == 0:
+            agent.update("green", 0.5)
+    for age in (0.0, 5_000.0, 10_000.0, 15_000.0):
+        shop.update("green", 0.5, None, 0.5 ** (age / 1_000.0))
+    for name, reward in (("green", 1.0), ("black", 2.0)):
+        shop.update(name, reward, None, 0.5**20)
+    assert_dense(shop, agent.posterior)
+
+
 def test_sums_that_are_absorbed_count_from_now():
     shop, model = shop_and_model(None)
     posterior = bough.Posterior(model, half_life=1.0)
@@ -179,6 +209,22 @@ def test_clicks_are_taken_back_by_their_totals():
     np.testing.assert_allclose(posterior.mean, fresh.mean, atol=1e-6)
     posterior.retract("green", 3, trials=10)
     assert posterior.statistics.actions.tolist() == ["milk"]
+
+
+@pytest.mark.parametrize("family", [bough.BernoulliModel, bough.PoissonModel])
+def test_many_may_be_taken_back_as_one(family, tmp_path):
+    shop, _ = shop_and_model(None)
+    posterior = bough.Posterior(family(shop.tree()))
+    for reward in (1, 1, 1, 0, 0, 0, 0, 0, 0, 0):
+        posterior.update("green", reward)
+    word = "trials" if family is bough.BernoulliModel else "exposure"
+    posterior.retract("green", 2, **{word: 2})
+    assert posterior.statistics.sum_y.tolist() == [1.0]
+    assert posterior.statistics.exposure_or_count.tolist() == [8.0]
+    posterior.save(tmp_path / "posterior.bough")
+    assert bough.Posterior.load(tmp_path / "posterior.bough").n_observations == posterior.n_observations
+    posterior.retract("green", 1, **{word: 8})
+    assert posterior.n_observations == 0
 
 
 def test_what_cannot_have_been_observed_cannot_be_taken_back():
@@ -297,6 +343,43 @@ def test_the_clock_has_the_units_of_the_half_life(options):
     assert agent.now is None
     agent.now = right
     assert agent.now == right
+
+
+def test_missing_times_are_no_times():
+    import pandas
+
+    _, model = shop_and_model(None)
+    agent = bough.HierTS(model, seed=0, half_life=timedelta(days=1))
+    for wrong in (pandas.NaT, np.datetime64("NaT")):
+        with pytest.raises(ValueError, match="missing"):
+            agent.now = wrong
+        with pytest.raises(ValueError, match="missing"):
+            agent.update("green", 1.0, at=wrong)
+    with pytest.raises(ValueError, match="missing"):
+        agent.update(["green"], [1.0], at=[pandas.NaT])
+    assert agent.now is None
+
+
+@pytest.mark.parametrize("span", [np.timedelta64(30, "D"), timedelta(days=30)])
+def test_spans_of_time_of_any_kind_come_back_from_files(span, tmp_path):
+    _, model = shop_and_model(None)
+    agent = bough.HierTS(model, seed=0, half_life=span)
+    agent.save(tmp_path / "agent.bough")
+    again = bough.HierTS.load(tmp_path / "agent.bough")
+    assert again.posterior.half_life == timedelta(days=30)
+    again.now = datetime(2026, 1, 1)
+    assert bough.GaussianModel(model.tree, drift=span).drift == timedelta(days=30)
+    numbered = bough.Posterior(model)
+    numbered.now = 3.0
+    with pytest.raises(ValueError, match="so times are datetimes"):
+        bough.HierTS(numbered, half_life=span)
+
+
+def test_a_log_without_times_does_not_undo_fading():
+    shop, _ = shop_and_model(None)
+    posterior = bough.Posterior(bough.BernoulliModel(shop.tree(), [0.0]), half_life=1.0)
+    with pytest.raises(ValueError, match="a log has no times"):
+        posterior.settle(bough.Observations(["green"], [1], context=[[1.0]]))
 
 
 def test_columns_of_times_are_taken_as_frames_have_them():

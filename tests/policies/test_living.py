@@ -480,3 +480,98 @@ def test_refits_and_changes_do_not_wait_for_each_other_for_ever():
     thread.join(timeout=60)
     assert not thread.is_alive()
     assert agent.posterior.model.tree.n_actions == 90
+
+
+# -- what reviews have found -------------------------------------------------------------------
+
+
+def test_a_draw_right_after_a_change_is_one_of_the_new_tree():
+    agent = agent_of(bough.HierTS, MODELS["gaussian"], search=True)
+    for i in range(20):
+        agent.update("kettle", 100.0)
+        agent.add(f"new {i}", under="home/kitchen")
+        agent.move(f"new {i}", under="toys/air")
+        draw = agent.posterior.sample(i)
+        assert len(draw) == agent.posterior.model.tree.n_nodes
+        assert draw[agent.posterior.model.tree.index("kettle")] > 25.0  # the prior is a few wide
+
+
+def test_a_retired_action_that_becomes_a_category_is_retired_no_longer(tmp_path):
+    for policy in POLICIES:
+        agent = policy(MODELS["gaussian"], seed=0)
+        agent.update("rake", 1.0)
+        agent.retire("kite")
+        agent.add([], under="kite")
+        assert agent.retired == ["kite"]
+        agent.add("red kite", under="kite")
+        assert agent.retired == []
+        assert len(agent.decide(k=6)) == 6
+        agent.save(tmp_path / "agent.bough")
+        assert policy.load(tmp_path / "agent.bough").retired == []
+
+
+def test_retired_actions_keep_their_order():
+    agent = agent_of(bough.HierTS, MODELS["gaussian"])
+    agent.retire(["rake", "kite", "kettle"])
+    agent.move("kite", under="home/garden")
+    assert agent.retired == ["rake", "kite", "kettle"]
+    agent.adopt(table(home_kitchen=[], home_garden=["spade"], toys_air=["plane"]))
+    assert agent.retired == ["rake", "kite", "kettle", "toaster"]
+
+
+def test_covariances_of_their_own_follow_their_nodes_through_tables_and_refits():
+    sizes = {name: float(i + 1) for i, name in enumerate(TREE.name(node) for node in range(TREE.n_nodes))}
+    agent = bough.HierTS(bough.GaussianModel(TREE, covariance=bough.by_node(sizes)), seed=0, refit=True)
+    agent.adopt(table(home_kitchen=["toaster"], toys_air=["plane"]))
+    agent._refit._follow(agent.posterior.model)
+    for model in (agent.posterior.model, agent._refit._given):
+        found = model.classes.table[model.classes.of_node]
+        for name, size in sizes.items():
+            assert found[model.tree.index(name)] == size
+
+
+def test_ghosts_keep_the_covariance_of_a_depth_that_a_new_prior_lacks():
+    agent = agent_of(bough.HierTS, bough.GaussianModel(TREE, covariance=bough.by_depth([1.0, 2.0, 3.0, 4.0])))
+    flatter = bough.Tree.from_nested({"home": ["kettle", "toaster"], "toys": ["plane"]})
+    changes = agent.adopt(bough.GaussianModel(flatter, covariance=bough.by_depth([9.0, 8.0, 7.0])))
+    assert "kite" in changes.retired
+    assert agent.posterior.model.classes.table.tolist() == [9.0, 8.0, 7.0, 4.0]
+
+
+def test_true_is_not_one():
+    agent = agent_of(bough.HierTS, MODELS["gaussian"])
+    agent.add(1, under="home/kitchen")
+    with pytest.raises(ValueError, match="True is there already"):
+        agent.add(True, under="home/kitchen")
+
+
+def test_text_among_integers_is_saved_too(tmp_path):
+    tree = bough.Tree.from_parents([-1, 0, 1, 1], ["", "toys", 101, 102])
+    agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
+    agent.update(101, 1.0)
+    agent.add("toys/books", under="toys")
+    agent.save(tmp_path / "agent.bough")
+    again = bough.HierTS.load(tmp_path / "agent.bough")
+    assert list(again.posterior.model.tree.actions) == list(agent.posterior.model.tree.actions)
+    again.add(103, under="toys/books")
+    again.add(104, under=102)
+    again.save(tmp_path / "agent.bough")
+    assert bough.HierTS.load(tmp_path / "agent.bough").posterior.model.tree.path(104) == ["", "toys", 102, 104]
+
+
+def test_an_action_is_not_lost_to_a_reward_that_comes_while_a_table_is_compared(monkeypatch):
+    from bough.inference import living
+
+    agent = agent_of(bough.HierTS, MODELS["gaussian"])
+    agent.forget("kite")
+    plan = living.plan_adoption
+
+    def slow(*arguments):
+        found = plan(*arguments)
+        agent.update("kite", 1.0)
+        return found
+
+    monkeypatch.setattr(living, "plan_adoption", slow)
+    with pytest.raises(ValueError, match="'kite' is an action with rewards, and a category"):
+        agent.adopt(bough.Tree.from_parents([-1, 0, 1], ["", "kite", "red kite"]))
+    assert agent.posterior.n_observations >= 2

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from bough import _checks
-from bough._arrays import Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.data.statistics import Statistics
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
@@ -32,6 +32,13 @@ class Rows(NamedTuple):
     """When each was, after the clock was started; None: now."""
     weights: Floats | None = None
     """How much each counts; None: as one."""
+
+    def some(self, wanted: Flags) -> Rows:
+        """Those of the rows."""
+        if wanted.all():
+            return self
+        columns: list[Any] = [None if column is None else column[wanted] for column in self]
+        return Rows(*columns)
 
     @property
     def counts(self) -> Floats:

@@ -28,7 +28,7 @@ class Adoption:
     number: Nodes
     """(V,) the new number of each old node; -1 where it is gone."""
     retired: Nodes
-    """The new numbers of the actions that are not to be chosen, ascending."""
+    """The new numbers of the actions that are not to be chosen, in the order in which they were retired."""
     changes: Changes
 
 
@@ -48,7 +48,7 @@ def plan_adoption(
     tree = given if isinstance(given, Tree) else given.tree
     if tree is old.tree and not renamed:  # another prior at most: nobody comes or goes
         everyone = np.arange(tree.n_nodes, dtype=np.int32)
-        return Adoption(old if isinstance(given, Tree) else given, everyone, np.sort(retired), Changes())
+        return Adoption(old if isinstance(given, Tree) else given, everyone, retired, Changes())
     found = compare(old.tree, tree, renamed)
     if len(found.gone) == old.tree.n_actions:
         _check_types(old.tree, tree)
@@ -79,7 +79,9 @@ def plan_adoption(
         restored=_names(before, retired[found.place[retired] >= 0]),
         forgotten=_names(before, fresh) if gone == "forget" else [],
     )
-    return Adoption(model, number.astype(np.int32), np.sort(haunted.ghosts).astype(np.int32), changes)
+    still = retired[found.place[retired] < 0]  # in the order in which they were retired
+    kept = number[np.concatenate([still, fresh])]
+    return Adoption(model, number.astype(np.int32), kept[kept >= 0].astype(np.int32), changes)
 
 
 def _n_actions(n: int) -> str:
@@ -114,13 +116,19 @@ def _without_categories(old: Tree, new: Tree, ghosts: Nodes, weight: Callable[[i
 
 def _with_ghosts(model: Model, old: Model, tree: Tree, number: Nodes) -> Model:
     """The new model on its tree with ghosts, which keep their own covariances where each node has one."""
-    if model.classes.kind != "node":
+    mine, theirs = model.classes, old.classes
+    if mine.kind != "node":
+        if mine.kind == theirs.kind and len(mine.table) <= tree.height < len(theirs.table):
+            table = np.concatenate([mine.table, theirs.table[len(mine.table) :]])  # of places that only ghosts have
+            model = replace(model, covariance=ClassCovariances(mine.kind, mine.of_node, table))
         return model.rehung(tree, number)
     of_node = np.full(tree.n_nodes, -1, dtype=np.int32)
-    of_node[number] = model.classes.of_node
+    of_node[number] = mine.of_node
     kept = np.flatnonzero(of_node < 0).astype(np.int32)
-    before = old.tree.node_names.find_all(_names(tree, kept))
-    of_node[kept] = len(model.classes.table) + old.classes.of_node[before]
-    table = np.concatenate([model.classes.table, old.classes.table])
-    used, numbered = np.unique(of_node, return_inverse=True)
-    return replace(model, tree=tree, covariance=ClassCovariances("node", numbered.astype(np.int32), table[used]))
+    classes, table = theirs.of_node[old.tree.node_names.find_all(_names(tree, kept))], mine.table
+    if mine.table is not theirs.table:  # classes keep their numbers, and others follow
+        used, place = np.unique(classes, return_inverse=True)
+        classes = (len(mine.table) + place).astype(np.int32)
+        table = np.concatenate([mine.table, theirs.table[used]])
+    of_node[kept] = classes
+    return replace(model, tree=tree, covariance=ClassCovariances("node", of_node, table))

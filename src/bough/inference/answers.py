@@ -56,7 +56,10 @@ class Answers(ABC):
     def _check_whole(self) -> None:
         """Refuse what needs all of the evidence, where some is lost."""
         if self._engine.is_partial:
-            raise ValueError("the posterior comes from a file of an earlier version, without all of its evidence")
+            raise ValueError(
+                "the posterior comes from a file of an earlier version, without all of its evidence; sum the log that "
+                "it is of, and absorb that into a new posterior"
+            )
 
     @property
     def n_observations(self) -> int:
@@ -154,9 +157,10 @@ class Answers(ABC):
         """
         generator = _seeds.generator(rng)
         with self._lock:
+            shape = self._shape  # which may make another tree, and engine, of changes
             if size is None:
-                return self._engine.transform(standard_normals(generator, self._shape))
-            draws = standard_normals(generator, (_checks.whole_number("size", size, least=0), *self._shape))
+                return self._engine.transform(standard_normals(generator, shape))
+            draws = standard_normals(generator, (_checks.whole_number("size", size, least=0), *shape))
             for draw in draws:
                 self._engine.transform(draw)
         return draws

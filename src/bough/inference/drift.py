@@ -61,8 +61,6 @@ class DriftEngine(ScalarEngine):
         nothing = np.zeros_like(classes.table)
         self._variance = np.concatenate([classes.table, nothing])  # of messages
         self._own = np.concatenate([nothing, classes.table])  # of actions around their parents
-        self.now = 0.0
-        """The time at which questions are answered; no reward is later."""
         self._laws_at = math.nan  # the time for which the laws of all actions are right
 
     def advance(self, now: float) -> None:
@@ -137,7 +135,7 @@ class DriftEngine(ScalarEngine):
 
     def discount(self, factor: float) -> None:
         """Refused: old rewards count less by themselves."""
-        self.kind.scale(self._table, factor)
+        self.kind.scale(self._table, factor)  # whose evidence says so
 
     # -- answers -------------------------------------------------------------------------------
 

@@ -30,6 +30,8 @@ class Engine(Protocol):
     """Whether the law of what is untouched is the prior's below each touched node, so that it need not be drawn."""
     is_partial: bool
     """Whether some of the evidence is only in messages, as in old files: it cannot be taken elsewhere then."""
+    now: float
+    """How long after the clock was started it is, as far as that matters."""
     may_refuse: bool
     """Whether it may find that rewards which have been checked cannot be computed with."""
 
@@ -169,6 +171,7 @@ class TableEngine(ABC):
         self.is_searchable = True
         self.is_partial = False
         self.may_refuse = False
+        self.now = 0.0
         self._table = np.zeros((0, kind.width))
         self._unit = 1.0  # an observation in the table counts this much, since its rows need not be scaled at once
         self._faded = 1.0  # and this much, which messages do not know of yet; taken in when something is read

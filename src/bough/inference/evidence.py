@@ -28,7 +28,7 @@ from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 
 _ROUNDING = 1e-6  # relative: how far sums may be from any that rows have
-_FADED_AWAY = 1e-30  # observations: so few say nothing
+FADED_AWAY = 1e-30  # observations: so few say nothing
 _SAME = 1e-6  # relative: how far a reward that is taken back may be from what was observed, by rounding
 _UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
 
@@ -54,7 +54,7 @@ class Evidence(ABC):
     def scale(self, table: Floats, factor: float) -> None:
         """Have the evidence count that much of what it did; overwrites the table."""
         self._scale(table, factor)
-        table[table[:, 0] < _FADED_AWAY] = 0.0
+        table[table[:, 0] < FADED_AWAY] = 0.0
 
     @abstractmethod
     def _scale(self, table: Floats, factor: float) -> None:
@@ -163,18 +163,21 @@ class CountEvidence(Evidence):
     def retract(self, row: Floats, rows: Rows, i: int) -> None:
         assert rows.exposure is not None
         reward, exposure, weight = float(rows.rewards[i]), float(rows.exposure[i]), float(rows.counts[i])
-        count = float(self._kind.n_observations(np.array([weight]), np.array([weight * exposure]))[0])
-        left = _left(float(row[propagation.COUNT]), count)
-        row[: propagation.SITE_M] -= count, weight * reward, weight * reward**2, weight * exposure
+        before, total, squares, exposed = row[: propagation.SITE_M].tolist()
+        left = _left(exposed, weight * exposure)
         slack = _SAME * (weight * exposure + weight * reward)
-        total, exposed = row[propagation.TOTAL], row[propagation.EXPOSURE]
-        surely = total >= -slack and exposed >= -slack and (not self._kind.is_logistic or total <= exposed + slack)
-        if not surely or (left == 0.0 and total > slack):
+        total -= weight * reward
+        if total < -slack or (self._kind.is_logistic and total > left + slack) or (left == 0.0 and total > slack):
             raise ValueError(_never_observed(reward))
-        row[: propagation.SITE_M] = np.maximum(row[: propagation.SITE_M], 0.0)
-        row[propagation.WIDTH] = -1.0
         if left == 0.0:
             row[:] = 0.0
+            return
+        # One reward may stand for many that were observed one by one, so that their number and their squares are only
+        # known to be such as the rest can have.
+        total = min(max(total, 0.0), left) if self._kind.is_logistic else max(total, 0.0)
+        count = left if self._kind.is_logistic else max(before - weight, before * left / exposed)
+        row[: propagation.SITE_M] = count, total, max(squares - weight * reward**2, total**2 / count), left
+        row[propagation.WIDTH] = -1.0
 
 
 class ContextEvidence(Evidence):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bough._arrays import Nodes
-from bough._clock import Clock, half_life_of
+from bough._clock import Clock, as_span, check_units, half_life_of
 from bough._storage import Contents
 from bough.inference.engine import Engine
 from bough.inference.old_files import restore_messages, restore_version_1
@@ -37,8 +37,8 @@ def living_contents(retired: list[int], clock: Clock, half_life: Any) -> tuple[d
     if clock.is_started:
         header["clock"] = clock.contents()
     if half_life is not None:
-        header["half_life"] = half_life_of(half_life, "half_life")
-        if not isinstance(half_life, (int, float, np.number)):
+        header["half_life"] = half_life_of(half_life)
+        if isinstance(half_life, timedelta):
             header["half_life_unit"] = "seconds"
     return header, {"retired": np.array(retired, dtype=np.int32)} if retired else {}
 
@@ -50,11 +50,12 @@ def restored_time(contents: Contents) -> tuple[Clock, Any]:
         unit = contents.header.get("half_life_unit")
         if isinstance(half_life, bool) or not isinstance(half_life, (int, float)) or unit not in (None, "seconds"):
             raise ValueError(f"half_life is {half_life!r:.40} {unit!r:.40}; expected a number, or one of seconds")
-        half_life_of(half_life, "half_life")
         try:
-            half_life = float(half_life) if unit is None else timedelta(seconds=half_life)
+            half_life = as_span(half_life if unit is None else timedelta(seconds=half_life), "half_life")
         except OverflowError:
             raise ValueError(f"half_life is {half_life!r:.40} seconds; that is too long") from None
+        if clock.is_started:
+            check_units(half_life, clock.now, "half_life")
     return clock, half_life
 
 

@@ -28,8 +28,8 @@ _NOTHING = np.empty(0, dtype=np.int32)
 _MOST_TRIES = 3  # to adopt a table without the lock
 
 
-class Star(Protocol):
-    """What a posterior of the same actions below one root is made from."""
+class Reduction(Protocol):
+    """What makes the model of a posterior of the user's: the same actions below one root."""
 
     whole: Model
     """The model on the whole tree."""
@@ -82,6 +82,7 @@ class Living(Timed):
         """Go on with another model, where the present nodes have these numbers; what is observed goes along."""
         engine = self._moved_to(model, number)
         kept = number[list(self._retired)] if retired is None else retired
+        kept = kept[kept >= 0]  # without those that are categories now
         close(engine, kept)
         self._begin(engine)
         self._retired = dict.fromkeys(kept.tolist())
@@ -122,6 +123,8 @@ class Living(Timed):
             catalogue, engine = self._catalogue, self._engine
             self._check_whole()
             self._check_by_place("add")
+            if not len(names):
+                return
             catalogue.check_new(names)
             parent = catalogue.index(under)
             if catalogue.is_action(parent):
@@ -173,8 +176,8 @@ class Living(Timed):
             engine.relocate(node, new)
             engine.slots.choosable[slot] = False
             if node in self._retired:
-                del self._retired[node]
-                self._close(new)
+                close(engine, np.array([new], dtype=np.int32))
+                self._retired = {new if one == node else one: None for one in self._retired}
 
     def _check_untried(self, name: Any) -> None:
         """Refuse an action with rewards, below which something is to be added."""
@@ -277,7 +280,11 @@ class Living(Timed):
     # -- a new table ---------------------------------------------------------------------------
 
     def _adopt(
-        self, given: Tree | Model, renamed: Mapping[Hashable, Hashable] | None, gone: Gone, star: Star | None = None
+        self,
+        given: Tree | Model,
+        renamed: Mapping[Hashable, Hashable] | None,
+        gone: Gone,
+        star: Reduction | None = None,
     ) -> tuple[Model, Changes]:
         """Go on with tonight's table: the model on its tree, and what has changed. Long work is done without the lock.
 
@@ -296,7 +303,8 @@ class Living(Timed):
                     old = engine.model.rehung(tree, number, classes)
                 if star is not None:
                     old, number = star.whole, star.nodes(old.tree)
-                plan = plan_adoption(old, given, number[retired], renamed, gone, self._weights_of(number))
+                weight = self._weights_of(engine, number)
+                plan = plan_adoption(old, given, number[retired], renamed, gone, weight)
                 number, kept, model = np.where(number < 0, -1, plan.number[number]), plan.retired, plan.model
                 if star is not None:
                     model, place = star.on(plan.model)
@@ -304,17 +312,19 @@ class Living(Timed):
                 search = Search(model)
                 search.prepared()
                 with self._lock:
-                    if self._engine is engine and self._is_as_it_was(catalogue, retired):
+                    observed = self._evidence()[0]
+                    lost = gone != "forget" and bool((number[observed] < 0).any())  # by a reward that came meanwhile
+                    if self._engine is engine and self._is_as_it_was(catalogue, retired) and not lost:
                         self._become(model, number.astype(np.int32), kept, search)
                         return plan.model, plan.changes
         raise AssertionError("the last attempt holds the lock")
 
-    def _weights_of(self, nodes: Nodes) -> Callable[[int], float]:
+    def _weights_of(self, engine: Engine, nodes: Nodes) -> Callable[[int], float]:
         """What says how much has been observed of an action, by the number that it has in `nodes`."""
 
         def weight(number: int) -> float:
             with self._lock:
-                return self._engine.weight(int(np.flatnonzero(nodes == number)[0]))
+                return engine.weight(int(np.flatnonzero(nodes == number)[0]))
 
         return weight
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats
-from bough._clock import Clock, check_units, half_life_of
+from bough._clock import Clock, as_span, check_units, half_life_of
 from bough.data.rows import Rows
 from bough.inference.answers import Answers
 from bough.inference.drift import OutOfOrderError
+from bough.inference.evidence import FADED_AWAY
 from bough.model.model import Model
 
 
@@ -32,14 +33,17 @@ class Timed(Answers):
     def _set_half_life(self, half_life: Any, model: Model) -> None:
         if model.drift_half_life is not None:
             raise ValueError("the model drifts, and half_life is given; old rewards fade by either: choose one")
-        self._half_life = half_life_of(half_life, "half_life")
-        self.half_life = half_life
+        self.half_life = as_span(half_life, "half_life")
+        self._half_life = half_life_of(self.half_life)
 
     def _fade_by(self, half_life: Any) -> None:
         """Have rewards fade from now on, in a posterior that had none fade."""
         with self._lock:
-            if self.half_life is not None and self.half_life != half_life:
+            if self.half_life is not None and self.half_life != as_span(half_life, "half_life"):
                 raise ValueError(f"half_life is {half_life!r}, and that of the posterior is {self.half_life!r}")
+            self._check_whole()
+            if self._clock.is_started:
+                check_units(as_span(half_life, "half_life"), self._clock.now, "half_life")
             self._set_half_life(half_life, self._engine.model)
 
     @property
@@ -114,7 +118,9 @@ class Timed(Answers):
         before, engine = self._clock, self._engine.snapshot() if self._engine.may_refuse else None
         self._go_on(clock)
         try:
-            self._observe(self._aged(rows, times))
+            aged = self._aged(rows, times)
+            if len(aged.rewards):
+                self._observe(aged)
         except OutOfOrderError as error:  # before the engine changed
             self._clock = before
             self._engine.advance(before.elapsed)
@@ -138,8 +144,8 @@ class Timed(Answers):
         return clock, np.broadcast_to(times, n).astype(np.float64)
 
     def _aged(self, rows: Rows, times: Floats) -> Rows:
-        """The rows with what their age makes of them."""
-        weights = None
-        if self._half_life is not None:
-            weights = 0.5 ** ((self._clock.elapsed - times) / self._half_life)
-        return rows._replace(times=times, weights=weights)
+        """The rows with what their age makes of them, without those of which it leaves nothing."""
+        if self._half_life is None:
+            return rows._replace(times=times)
+        weights = 0.5 ** ((self._clock.elapsed - times) / self._half_life)
+        return rows._replace(times=times, weights=weights).some(weights > FADED_AWAY)

@@ -84,7 +84,11 @@ class Refit:
             try:
                 if posterior._take_model(refitted(self._given, posterior.statistics)):
                     return
-            except (ValueError, MemoryError):  # nothing to learn a variance from yet: what was assumed so far goes on
+            except (
+                ValueError,
+                KeyError,
+                MemoryError,
+            ):  # nothing to learn a variance from yet: what was assumed so far goes on
                 return
 
     def begin_at(self, model: Model, posterior: Posterior) -> None:

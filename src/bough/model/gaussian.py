@@ -11,7 +11,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Names
-from bough._clock import half_life_of
+from bough._clock import as_span, half_life_of
 from bough.model.likelihood import LARGEST, Likelihood
 from bough.model.model import Model
 from bough.model.prior import TreePrior
@@ -119,8 +119,7 @@ class GaussianModel(Model):
         super().__post_init__()
         object.__setattr__(self, "noise_variance", self.likelihood.noise_variance)
         if self.drift is not None:
-            half_life = half_life_of(self.drift, "drift")
-            object.__setattr__(self, "drift", self.drift if isinstance(self.drift, timedelta) else half_life)
+            object.__setattr__(self, "drift", as_span(self.drift, "drift"))
             if not self.is_scalar:
                 raise ValueError(
                     f"drift is {self.drift!r} and mean is a vector; only the actions of a K-armed model drift: "
@@ -134,7 +133,7 @@ class GaussianModel(Model):
     @property
     def drift_half_life(self) -> float | None:
         """The half-life of `drift` as a number, in seconds where it is a `timedelta`; None where nothing drifts."""
-        return self.drift.total_seconds() if isinstance(self.drift, timedelta) else self.drift
+        return None if self.drift is None else half_life_of(self.drift)
 
     def is_same_prior(self, other: TreePrior) -> bool:
         """Whether the other has the same tree, the same mean, covariance at every node, and drift."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
@@ -76,8 +77,8 @@ class ScoringPolicy(ABC):
     def _moment(self) -> AbstractContextManager[Any]:
         """A lock that keeps the catalogue, and the numbers of its nodes, as they are."""
 
-    def _prepare(self, whole: bool = False) -> None:  # noqa: B027
-        """Make ready for a decision; the numbers of nodes may change, and if `whole` do not change after that."""
+    def _prepare(self) -> None:  # noqa: B027
+        """Make ready for a decision; the numbers of nodes may change."""
 
     @property
     def retired(self) -> list[Hashable]:
@@ -144,7 +145,8 @@ class ScoringPolicy(ABC):
 
     def _n_choices(self, excluded: Nodes) -> int:
         """How many actions there are without the retired and the excluded ones."""
-        return self._catalogue.n_actions - len(self._retired.keys() | set(excluded.tolist()))
+        left_out = sum(node not in self._retired for node in excluded.tolist())
+        return self._catalogue.n_actions - len(self._retired) - left_out
 
     def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
         """The candidates (None: all actions), and the actions that are left out of all."""
@@ -159,8 +161,8 @@ class ScoringPolicy(ABC):
         names = listed(among, "among")
         if not names:
             raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
-        wanted = self._catalogue.action_nodes(names)
-        candidates = np.setdiff1d(wanted, np.append(excluded, list(self._retired)).astype(np.int32))
+        wanted = np.setdiff1d(self._catalogue.action_nodes(names), excluded)
+        candidates = wanted[[node not in self._retired for node in wanted.tolist()]]
         if not len(candidates):
             what = "exclude leaves out every action" if len(excluded) else "every action is retired"
             raise ValueError(f"{what} that among has; leave at least one")
@@ -188,15 +190,19 @@ class ScoringPolicy(ABC):
         ['espresso', 'black', 'black', 'green']
         """
         rows: Iterable[Any]
+        if self._model.is_scalar:
+            if not _checks.is_whole(contexts):
+                raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
+            rows = itertools.repeat(None, _checks.whole_number("contexts", contexts, least=0))
+        else:
+            rows = checked_contexts(self._model, contexts)
+        return [self._chosen(row) for row in rows]
+
+    def _chosen(self, context: Floats | None) -> Hashable:
+        """`decide`, of a context that has been checked."""
         with self._moment:
-            if self._model.is_scalar:
-                if not _checks.is_whole(contexts):
-                    raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
-                rows = itertools.repeat(None, _checks.whole_number("contexts", contexts, least=0))
-            else:
-                rows = checked_contexts(self._model, contexts)
             self._prepare()
-            return [self._catalogue.name(int(self._choose(row, 1, None, NOTHING)[0])) for row in rows]
+            return self._catalogue.name(int(self._choose(context, 1, None, NOTHING)[0]))
 
     def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
         """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
@@ -215,13 +221,11 @@ class ScoringPolicy(ABC):
         with self._moment:
             if context is not None or not self._model.is_scalar:
                 context = checked_context(self._model, context)
-            self._prepare(whole=True)
-            nodes = self._catalogue.action_nodes(listed(actions, "actions"))
-            never_chosen = np.isin(nodes, list(self._retired))
-            chosen = np.array([self._choose(context, 1, None, NOTHING)[0] for _ in range(samples)])
-        found, times = np.unique(chosen, return_counts=True)
-        place = np.minimum(np.searchsorted(found, nodes), len(found) - 1)
-        share = np.where(found[place] == nodes, times[place], 0) / samples
+            nodes = self._catalogue.action_nodes(listed(actions, "actions")).tolist()
+            names = [self._catalogue.name(node) for node in nodes]
+            never_chosen = np.array([node in self._retired for node in nodes], dtype=np.bool_)
+        times = Counter(self._chosen(context) for _ in range(samples))  # others may learn in between
+        share = np.array([times[name] for name in names], dtype=np.float64) / samples
         never = (share == 0.0) & ~never_chosen
         error = np.sqrt(share * (1.0 - share) / samples)
         return Propensity(np.where(never, 1.0 - 0.05 ** (1.0 / samples), share), error, never)
@@ -257,8 +261,9 @@ def as_list(name: Any) -> Sequence[Any]:
     """One name as a list of one; names that come as a list, an array or a column of a frame, as they are."""
     if isinstance(name, np.ndarray):
         return name.tolist() if name.ndim else [name.item()]
-    if hasattr(name, "to_list"):
-        return list(name.to_list())
+    for columns_own in ("to_list", "to_pylist"):
+        if hasattr(name, columns_own):
+            return list(getattr(name, columns_own)())
     return name if isinstance(name, list) else [name]
 
 

@@ -73,7 +73,7 @@ class LivingPolicy(ScoringPolicy):
         """A lock that keeps refits away; it is taken before that of the moment, never after it."""
         return nullcontext() if self._refit is None else self._refit.lock
 
-    def _prepare(self, whole: bool = False) -> None:  # noqa: ARG002
+    def _prepare(self) -> None:
         self.posterior._fold()
 
     # -- time ----------------------------------------------------------------------------------
@@ -223,7 +223,8 @@ class LivingPolicy(ScoringPolicy):
         Names say which action is which; `renamed` maps old names of actions to new ones. What was observed goes to
         where its action is now. Actions that are gone from the table are retired, and stay below the category that
         they had; with ``gone="forget"`` they are removed with their rewards, and ``gone="raise"`` refuses the table.
-        A retired action that the table lists is restored. With a tree the prior stays what it is, by depth or height.
+        A retired action that the table lists is restored; the agent's own tree, `agent.posterior.model.tree`, is no
+        table, and leaves all as it is. With a tree the prior stays what it is, by depth or height.
 
         >>> import bough
         >>> old = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade", "kite"]})
@@ -242,12 +243,15 @@ class LivingPolicy(ScoringPolicy):
                 raise ValueError(f"the agent has {mine!r}, and was given {tree_or_model!r}; give one with such rewards")
         elif not isinstance(tree_or_model, Tree):
             raise ValueError(f"a {type(tree_or_model).__name__} was given; give a bough.Tree or a model on one")
-        model, changes = self.posterior._adopt(tree_or_model, renamed, gone, self._star)
-        if self._star is not None:
-            self._star.whole = model
-        if self._star is not None or isinstance(tree_or_model, Model):
+        if self._star is None:
+            _, changes = self.posterior._adopt(tree_or_model, renamed, gone)
+            if isinstance(tree_or_model, Model):
+                self._refit_to(self.posterior.model)
+            return changes
+        with self._learning, self._moment:  # the whole tree and the posterior's change together
+            self._star.whole, changes = self.posterior._adopt(tree_or_model, renamed, gone, self._star)
             self._refit_to(self.posterior.model)
-        return changes
+            return changes
 
     def _refit_to(self, model: Model) -> None:
         """Have refits begin at another model."""

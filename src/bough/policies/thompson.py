@@ -69,8 +69,8 @@ class HierTS(PosteriorPolicy):
     def _searches(self) -> bool:
         return self._search or (self._search is None and self._catalogue.tree.n_nodes > SMALL)
 
-    def _prepare(self, whole: bool = False) -> None:
-        if whole or not self._searches:
+    def _prepare(self) -> None:
+        if not self._searches:
             self.posterior._fold()
 
     def _scores(self, context: Floats | None) -> Floats:

@@ -176,7 +176,7 @@ class Catalogue:
         for name in listed:
             if name in seen:
                 raise ValueError(f"{name!r} is given twice; names are unique over all nodes of a tree")
-            if self.find(name) >= 0:
+            if self.find(name) >= 0 or name in self._number:  # also 1 where True is
                 raise ValueError(f"{name!r} is there already; names are unique over all nodes of a tree")
             seen.add(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from bough.tree.tree import Tree
 _NAME_PARTS = ("text", "ends", "integers")
 _MOST_NODES = 2**31 - 1
 _BLOCK = 1 << 20
+_LONGEST = 40  # digits of an integer that is a name
 
 
 def tree_arrays(tree: Tree) -> dict[str, Any]:
@@ -81,15 +83,15 @@ def pack_names(prefix: str, column: Names) -> dict[str, np.ndarray[Any, Any]]:
     if column.dtype.kind in "iu":
         return {f"{prefix}_integers": column.astype(np.int64)}
     values = column.tolist()
-    odd = next((value for value in values if not isinstance(value, str)), None)
+    odd = next((value for value in values if type(value) not in (str, int)), None)
     if odd is not None:
-        raise ValueError(
-            f"the name {odd!r} is a {type(odd).__name__}; only names that are all strings or all integers can be saved"
-        )
-    encoded = [value.encode() for value in values]
+        raise ValueError(f"the name {odd!r} is a {type(odd).__name__}; only strings and integers can be saved")
+    encoded = [str(value).encode() for value in values]
     text = np.frombuffer(b"".join(encoded), dtype=np.uint8)
     ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
-    return {f"{prefix}_text": text, f"{prefix}_ends": ends}
+    arrays: dict[str, Any] = {f"{prefix}_text": text, f"{prefix}_ends": ends}
+    integers = np.fromiter((type(value) is int for value in values), np.uint8, len(values))
+    return {**arrays, f"{prefix}_are_integers": integers} if integers.any() else arrays
 
 
 def unpack_names(prefix: str, contents: Contents, n: int | None = None) -> Names:
@@ -101,4 +103,14 @@ def unpack_names(prefix: str, contents: Contents, n: int | None = None) -> Names
         raise ValueError(f"{prefix}_ends is not ascending")
     text = contents.array(f"{prefix}_text", np.uint8, (int(ends[-1]) if len(ends) else 0,)).tobytes()
     stops = ends.tolist()
-    return as_column([text[start:stop].decode() for start, stop in zip([0, *stops], stops, strict=False)])
+    names: list[Any] = [text[start:stop].decode() for start, stop in zip([0, *stops], stops, strict=False)]
+    if f"{prefix}_are_integers" in contents:
+        for i in np.flatnonzero(contents.array(f"{prefix}_are_integers", np.uint8, (len(ends),))).tolist():
+            names[i] = _integer(names[i], prefix)
+    return as_column(names)
+
+
+def _integer(text: str, prefix: str) -> int:
+    if len(text) > _LONGEST or not text.removeprefix("-").isdecimal() or not text.isascii():
+        raise ValueError(f"{prefix} has {reprlib.repr(text)} where there should be an integer")
+    return int(text)
