@@ -177,7 +177,7 @@ def test_a_new_file_has_the_usual_permissions_and_an_old_one_keeps_its_own(tmp_p
 
 def test_names_that_a_file_cannot_hold_are_refused_before_anything_is_written(tmp_path):
     tree = bough.Tree.from_parents([-1, 0, 0], [("a", 1), "b", 3.5])
-    with pytest.raises(ValueError, match="only names that are all strings or all integers"):
+    with pytest.raises(ValueError, match="only strings and integers can be saved"):
         bough.Posterior(bough.GaussianModel(tree)).save(tmp_path / "p")
     assert not list(tmp_path.iterdir())
     with pytest.raises(FileNotFoundError, match="nowhere"):

@@ -1,6 +1,6 @@
 """Actions that drift: the engine against the dense Gaussian process, and what time and order may change."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -277,12 +277,25 @@ def test_snapshots_go_on_by_themselves():
 def test_what_a_file_keeps_makes_the_same_posterior(tmp_path):
     rng = np.random.default_rng(8)
     model = bough.GaussianModel(TREE, 0.3, drift=timedelta(days=3))
-    posterior = observed(model, *rows_of(model, 20, rng))
+    posterior = bough.Posterior(model)
+    days = [datetime(2026, 1, 1) + timedelta(days=float(day)) for day in rng.uniform(0.0, 9.0, 20)]
+    posterior.update(rng.choice(np.asarray(TREE.actions), 20), rng.normal(size=20), at=days)
     posterior.save(tmp_path / "posterior.bough")
     again = bough.Posterior.load(tmp_path / "posterior.bough")
     assert isinstance(again._engine, DriftEngine)
     assert again.model.drift == timedelta(days=3)
+    assert again.now == max(days)
     assert_same(again, posterior)
+
+
+def test_a_file_whose_rewards_are_later_than_its_clock_is_refused(tmp_path):
+    posterior = bough.Posterior(bough.GaussianModel(TREE, drift=3.0))
+    posterior.update("green", 1.0, at=5.0)
+    posterior.update("green", 1.0, at=9.0)
+    posterior._clock = bough.Posterior(posterior.model)._clock  # as a crafted file has it
+    posterior.save(tmp_path / "posterior.bough")
+    with pytest.raises(ValueError, match="later than the clock"):
+        bough.Posterior.load(tmp_path / "posterior.bough")
 
 
 def test_evidence_that_no_rewards_leave_is_not_sound():

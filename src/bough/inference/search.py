@@ -44,7 +44,7 @@ class Search:
         model = self._model
         if not engine.is_searchable or model.tree.height > _DEEPEST:
             return None
-        untouched, slots = self.prepared(), engine.slots
+        untouched, slots = self._untouched or self.prepared(), engine.slots
         deviation = engine.class_deviations(context)
         mean = float(model.mean if context is None else model.mean @ context)
         limits = self._limits

@@ -67,10 +67,10 @@ class HierTS(PosteriorPolicy):
 
     @property
     def _searches(self) -> bool:
-        return self._search or (self._search is None and self._catalogue.tree.n_nodes > SMALL)
+        return self.posterior._catalogue.n_tree_nodes > SMALL if self._search is None else self._search
 
     def _prepare(self) -> None:
-        if not self._searches:
+        if self.posterior._catalogue.is_changed and not self._searches:
             self.posterior._fold()
 
     def _scores(self, context: Floats | None) -> Floats:

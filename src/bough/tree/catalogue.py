@@ -34,6 +34,7 @@ class Catalogue:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
+        self.n_tree_nodes = tree.n_nodes
         self.n_actions = tree.n_actions
         self._number: dict[Hashable, int] = {}  # of what was added, by name
         self._names: list[Hashable] = []
@@ -114,7 +115,7 @@ class Catalogue:
 
     def name(self, node: int) -> Hashable:
         """The name of a node."""
-        n = self.tree.n_nodes
+        n = self.n_tree_nodes
         return self.tree.node_names.name(node) if node < n else self._names[node - n]
 
     def names(self, nodes: Nodes) -> Names:
