@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -149,6 +150,29 @@ def half_life_of(span: float | timedelta) -> float:
     (30.0, 60.0)
     """
     return span.total_seconds() if isinstance(span, timedelta) else span
+
+
+def span_contents(span: float | timedelta | None) -> Any:
+    """A half-life as a file's header has it: a number, {"seconds": number}, or None."""
+    return {"seconds": span.total_seconds()} if isinstance(span, timedelta) else span
+
+
+def restored_span(contents: Any, what: str) -> float | timedelta | None:
+    """What `span_contents` gave, checked.
+
+    >>> restored_span({"seconds": 60.0}, "half_life")
+    datetime.timedelta(seconds=60)
+    """
+    if contents is None:
+        return None
+    in_seconds = isinstance(contents, dict) and contents.keys() == {"seconds"}
+    value = contents["seconds"] if in_seconds else contents
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"{what} is {reprlib.repr(contents)}; expected a number, or one of seconds")
+    try:
+        return as_span(timedelta(seconds=value) if in_seconds else value, what)
+    except OverflowError:
+        raise ValueError(f"{what} is {value!r} seconds; that is too long") from None
 
 
 def check_units(half_life: float | timedelta, times: Any, what: str) -> None:

@@ -1,6 +1,6 @@
 """Files damaged at random and crafted to mislead: each loads as what it was, or is refused, and costs little.
 
-`python tests/file_fuzz.py 10000` tries that many and prints what came of them.
+`python tests/support/file_fuzz.py 10000` tries that many and prints what came of them.
 """
 
 import copy
@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ def facts(loaded: Any) -> dict[str, Any]:
         return {**facts(loaded.model), **counts, **_agent_facts(loaded)}
     if isinstance(loaded, bough.HierTS):
         given = {} if loaded._refit is None else {"given": facts(loaded._refit._given)}
+        given |= {} if loaded._star is None else {"whole": facts(loaded._star.whole)}
         return {**facts(loaded.posterior), **given, **_agent_facts(loaded), "options": loaded._options}
     model = loaded.model if isinstance(loaded, bough.Posterior) else loaded
     found = {
@@ -79,17 +81,19 @@ def facts(loaded: Any) -> dict[str, Any]:
         "prior mean": model.mean,
         "marginal": model.marginal_covariance,
         "noise": getattr(model, "noise_variance", None),
+        "drift": str(getattr(model, "drift", None)),
     }
     if isinstance(loaded, bough.Posterior):
         found |= {"mean": loaded.mean, "covariance": loaded.covariance, "count": loaded.count}
-        found |= {"log evidence": loaded.log_evidence()}
+        found |= {"log evidence": loaded.log_evidence(), "now": str(loaded.now), "half-life": str(loaded.half_life)}
     return found
 
 
 def _agent_facts(agent: Any) -> dict[str, Any]:
     """What a policy has beside what it knows."""
     twin = copy.deepcopy(agent)
-    return {"policy": type(agent).__name__, "decisions": [twin.decide() for _ in range(20)]}
+    decided = [str(twin.decide()) for _ in range(20)]
+    return {"policy": type(agent).__name__, "decisions": decided, "retired": [str(name) for name in agent.retired]}
 
 
 def same(found: dict[str, Any], expected: dict[str, Any]) -> bool:
@@ -113,6 +117,8 @@ def is_sound(loaded: Any) -> bool:
         return bool(np.isfinite(counts).all() and (counts > 0.0).all() and loaded.decide() in loaded.model.tree.actions)
     if isinstance(loaded, bough.HierTS):
         sound = is_sound(loaded.posterior) and loaded.decide() in loaded.posterior.model.tree.actions
+        sound = sound and not {loaded.decide() for _ in range(5)} & set(loaded.retired)
+        sound = sound and (loaded._star is None or is_sound(loaded._star.whole))
         loaded.update(loaded.posterior.model.tree.actions[0], 1.0)
         return sound and (loaded._refit is None or is_sound(loaded._refit._given))
     if not isinstance(loaded, bough.Posterior):
@@ -181,11 +187,21 @@ def _agents(models: dict[str, Any]) -> dict[str, Any]:
         "HierTS": bough.HierTS(models["scalar"], seed=1),
         "HierTS that refits": bough.HierTS(models["scalar"], np.random.Generator(np.random.MT19937(2)), refit=True),
         "BetaTS": bough.BetaTS(models["clicks"], np.random.Generator(np.random.Philox(3))),
+        "TS": bough.TS(models["scalar"], seed=5),
+        "HierTS that forgets": bough.HierTS(models["clicks"], seed=6, half_life=timedelta(days=3)),
+        "HierTS that drifts": bough.HierTS(bough.GaussianModel(models["scalar"].tree, drift=9.0), seed=7),
     }
+    agents["HierTS that forgets"].now = datetime(2026, 1, 1)
+    agents["HierTS that drifts"].update("long", 0.5, at=1.0)
     rng = np.random.default_rng(4)
     for agent in agents.values():
         for _ in range(30):
             agent.update(agent.decide(), float(rng.integers(2)))
+        agent.retire(["court", "blanc"])
+    for name in ("TS", "HierTS that drifts"):
+        agents[name].add([11, "rouge"], under="thé")  # integers among text
+    agents["HierTS that forgets"].now = datetime(2026, 1, 2, 12)
+    agents["HierTS that drifts"].now = 4.0
     return agents
 
 

@@ -54,8 +54,8 @@ def change(path, settings: dict | None = None, **changed) -> None:
     """Write the file again with header entries and arrays changed; None takes one out."""
     parts = members(path)
     if settings is not None:
-        merged = {**header(path), **settings}
-        parts["header.npy"] = npy_header({key: value for key, value in merged.items() if value is not None})
+        kept = {key: value for key, value in header(path).items() if key not in settings}
+        parts["header.npy"] = npy_header(kept | {key: value for key, value in settings.items() if value is not None})
     for name, array in changed.items():
         if array is None:
             del parts[f"{name}.npy"]

@@ -6,13 +6,12 @@ made, and laws that can be computed with.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from bough._arrays import Nodes
-from bough._clock import Clock, as_span, check_units, half_life_of
+from bough._clock import Clock, check_units, restored_span, span_contents
 from bough._storage import Contents
 from bough.inference.engine import Engine
 from bough.inference.old_files import restore_messages, restore_version_1
@@ -32,38 +31,35 @@ def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def living_contents(retired: list[int], clock: Clock, half_life: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a file keeps of a catalogue that lives: each only where there is something to keep."""
-    header: dict[str, Any] = {}
-    if clock.is_started:
-        header["clock"] = clock.contents()
-    if half_life is not None:
-        header["half_life"] = half_life_of(half_life)
-        if isinstance(half_life, timedelta):
-            header["half_life_unit"] = "seconds"
-    return header, {"retired": np.array(retired, dtype=np.int32)} if retired else {}
+    """The header and the arrays that a file keeps of a catalogue that lives."""
+    header = {"clock": clock.contents(), "half_life": span_contents(half_life)}
+    more, arrays = retired_contents(retired)
+    return {**header, **more}, arrays
+
+
+def retired_contents(retired: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and the arrays that a file keeps of retired actions."""
+    return {"n_retired": len(retired)}, {"retired": np.array(retired, dtype=np.int32)}
 
 
 def restored_time(contents: Contents) -> tuple[Clock, Any]:
-    """The clock and the half-life of a file, checked."""
-    clock, half_life = Clock.restored(contents.header.get("clock")), contents.header.get("half_life")
-    if half_life is not None:
-        unit = contents.header.get("half_life_unit")
-        if isinstance(half_life, bool) or not isinstance(half_life, (int, float)) or unit not in (None, "seconds"):
-            raise ValueError(f"half_life is {half_life!r:.40} {unit!r:.40}; expected a number, or one of seconds")
-        try:
-            half_life = as_span(half_life if unit is None else timedelta(seconds=half_life), "half_life")
-        except OverflowError:
-            raise ValueError(f"half_life is {half_life!r:.40} seconds; that is too long") from None
-        if clock.is_started:
-            check_units(half_life, clock.now, "half_life")
+    """The clock and the half-life of a file, checked; none where it was written before there were any."""
+    if contents.header["version"] == 1:
+        return Clock(), None
+    clock = Clock.restored(contents.header["clock"])
+    half_life = restored_span(contents.header["half_life"], "half_life")
+    if half_life is not None and clock.is_started:
+        check_units(half_life, clock.now, "half_life")
     return clock, half_life
 
 
 def restored_retired(contents: Contents, tree: Tree) -> Nodes:
     """The retired actions of a file, checked: distinct ones, and not all that there are."""
-    if "retired" not in contents:
+    if contents.header["version"] == 1:
         return np.empty(0, dtype=np.int32)
     retired = contents.array("retired", np.int32, (None,))
+    if contents.header["n_retired"] != len(retired):
+        raise ValueError(f"there are {len(retired)} retired actions; expected {contents.header['n_retired']!r:.40}")
     check_actions(tree, retired, "it retires")
     if len(retired) == tree.n_actions:
         raise ValueError("all actions are retired")

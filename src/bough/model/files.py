@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import reprlib
 from dataclasses import fields
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from bough import _storage
+from bough._clock import restored_span, span_contents
 from bough._storage import Contents
 from bough.model.covariance import checked_classes
 from bough.model.kinds import MODELS
@@ -19,7 +19,6 @@ from bough.tree.files import has_at_most, restored_tree, tree_arrays
 
 _KIND = "model"
 _VERSION = 1
-_SECONDS = "seconds"
 
 
 def write_model(model: Model, path: str | os.PathLike[str]) -> None:
@@ -68,28 +67,17 @@ def restored_model(contents: Contents) -> Model:
 
 def _drift_header(model: Model) -> dict[str, Any]:
     """What a header says of drift: nothing where actions stand still."""
-    if model.drift_half_life is None:
-        return {}
-    unit = {"drift_unit": _SECONDS} if isinstance(getattr(model, "drift", None), timedelta) else {}
-    return {"drift": model.drift_half_life, **unit}
+    drift = getattr(model, "drift", None)
+    return {} if drift is None else {"drift": span_contents(drift)}
 
 
 def _own_drift(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
     """The drift of the model, by the name that its class takes; empty where a file has none."""
-    if "drift" not in header and "drift_unit" not in header:
+    if "drift" not in header:
         return {}
     if "drift" not in {field.name for field in fields(model)}:
         raise ValueError(f"{model.kind.name} rewards have no drift")
-    value, unit = header.get("drift"), header.get("drift_unit")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"drift is {reprlib.repr(value)}; expected a number")
-    if unit is None:
-        return {"drift": value}
-    _check_word("drift_unit", unit, _SECONDS)
-    try:
-        return {"drift": timedelta(seconds=value)}
-    except (OverflowError, ValueError):
-        raise ValueError(f"drift is {value!r} seconds; expected a span of time") from None
+    return {"drift": restored_span(header["drift"], "drift")}
 
 
 def own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:

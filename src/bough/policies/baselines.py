@@ -15,7 +15,7 @@ from bough import _seeds
 from bough._arrays import Floats, Nodes
 from bough.data.rows import checked_rows, checked_sums
 from bough.data.statistics import Statistics
-from bough.inference.files import restored_retired
+from bough.inference.files import restored_retired, retired_contents
 from bough.model.bernoulli import BernoulliModel
 from bough.model.files import model_contents, restored_model
 from bough.model.logistic import logistic_moments
@@ -189,10 +189,9 @@ class BetaTS(ScoringPolicy):
         header, arrays = model_contents(self.model)
         with self._lock:
             counts = {"successes": self.successes.copy(), "failures": self.failures.copy()}
-            if self._never:
-                counts["retired"] = np.array(list(self._never), dtype=np.int32)
+            own, retired = retired_contents(list(self._never))
             more = {"n_observations": self._n_observations, "generator": files.generator_state(self._rng)}
-        files.write(path, type(self).__name__, {**header, **more}, {**arrays, **counts})
+        files.write(path, type(self).__name__, {**header, **more, **own}, {**arrays, **counts, **retired})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

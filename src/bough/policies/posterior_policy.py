@@ -188,7 +188,7 @@ class PosteriorPolicy(LivingPolicy):
             policy = cls(Posterior._restored(contents), rng, **options)
             if policy._options.keys() != options.keys():
                 raise ValueError(f"options has {reprlib.repr(list(options))}; expected {list(policy._options)}")
-            if policy._star is not None and "whole" in contents.header:
+            if policy._star is not None:
                 policy._star.whole = _restored_whole(policy, contents)
             if policy._refit is not None:
                 policy._refit.restore(contents)
