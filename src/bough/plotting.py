@@ -120,7 +120,7 @@ def plot_variances(
     shares.barh(rows, widths, color=_KNOWN, height=0.6)
     for row, width in zip(rows, widths, strict=True):
         shares.annotate(f"{width:.0%}", (width, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
-    shares.set(xlim=(0.0, 1.1), xlabel="share of the variance of a reward")
+    shares.set(xlim=(0.0, 1.1), xlabel="share of the variance")
     variances.set_yticks(rows, [_shortened(label) for label in labels])
     for ax in (variances, shares):
         ax.set_ylim(len(labels) - 0.4, -0.6)
