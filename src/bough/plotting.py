@@ -7,9 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
+
+try:
+    import matplotlib
+    import matplotlib.pyplot as plt
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("figures need matplotlib; pip install 'bough[plot]'", name=error.name) from error
 
 from bough._arrays import Floats
 from bough.policy_table import POLICIES

@@ -1,5 +1,6 @@
 """What a posterior says of its nodes: the frame, the explanation of one action, and their figures."""
 
+import sys
 from datetime import timedelta
 
 import matplotlib
@@ -291,3 +292,25 @@ def test_names_with_dollars_are_not_read_as_formulas():
     axes = bough.Posterior(bough.GaussianModel(tree)).plot()
     axes.figure.canvas.draw()
     assert max(len(text.get_text()) for text in axes.get_yticklabels()) <= 42
+
+
+def test_what_is_beyond_numbers_is_still_shown():
+    posterior = bough.Posterior(bough.PoissonModel(TREE, covariance=1e6))
+    assert posterior.to_frame(level=0, backend="polars")["high"].to_list() == [np.inf]
+    assert "0.00 to inf" in str(posterior.explain("green"))
+    posterior.plot().figure.canvas.draw()
+    posterior.explain("green").plot().figure.canvas.draw()
+
+
+def test_a_tree_of_one_node_can_be_looked_at():
+    posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(1, 0)))
+    assert posterior.to_frame(backend="polars")["path"].to_list() == ["0"]
+    assert posterior.explain(0).nodes[0].siblings == 1
+    posterior.plot().figure.canvas.draw()
+
+
+def test_without_matplotlib_an_error_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "bough.plotting", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'bough\[plot\]'"):
+        learned().plot()
