@@ -27,12 +27,8 @@ def draw_regret() -> None:
     """The picture of the README: 100 actions of Problem 2."""
     run = bough.simulate(bough.problems.increasing(10, 2), POLICIES, rounds=500, runs=100, seed=0, jobs=-1)
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    run.plot(axes).get_legend().remove()
-    for name in POLICIES:
-        place = (run.rounds, run.mean(name)[-1])
-        shade = colour(name, list(POLICIES))
-        axes.annotate(name, place, (6, 0), textcoords="offset points", color=shade, va="center")
-    axes.set_title(f"100 actions in 10 groups, mean of {run.runs} runs ± one standard error", fontsize=10)
+    run.plot(axes)
+    axes.set_title(f"100 actions in 10 groups, mean of {run.runs} runs with 95% bands", fontsize=10)
     figure.savefig(IMAGES / "regret.png", dpi=160, metadata=PLAIN)
 
 
@@ -86,13 +82,31 @@ def draw_decisions() -> None:
     figure.savefig(IMAGES / "decisions.png", dpi=140, metadata=PLAIN)
 
 
-def draw_hierarchy() -> None:
-    """What each level explains in four trees over the same log; docs/hierarchy.md makes it as here."""
-    page = (Path(__file__).parent / "hierarchy.md").read_text()
+def names_of_page(page: str) -> dict:
+    """What the examples of a page make, by name."""
     made: dict = {}
     with contextlib.redirect_stdout(io.StringIO()):
-        for example in doctest.DocTestParser().get_examples(page):
-            exec(compile(example.source, "hierarchy.md", "single"), made)
+        for example in doctest.DocTestParser().get_examples((Path(__file__).parent / page).read_text()):
+            exec(compile(example.source, page, "single"), made)
+    return made
+
+
+def draw_looking() -> None:
+    """The figures of docs/looking.md, of what its examples make."""
+    made = names_of_page("looking.md")
+    figures = {
+        "best": made["posterior"].plot(top=10),
+        "explanation": made["explanation"].plot(),
+        "fit": made["fit"].plot({"depth 1": "kind", "depth 2": "drink"})[0],
+        "run": made["run"].plot(),
+    }
+    for name, axes in figures.items():
+        axes.figure.savefig(IMAGES / f"looking-{name}.png", dpi=140, metadata=PLAIN)
+
+
+def draw_hierarchy() -> None:
+    """What each level explains in four trees over the same log; docs/hierarchy.md makes it as here."""
+    made = names_of_page("hierarchy.md")
     figure, axes = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
     shades = ["#0b6e4f", "#5aa784", "#b9dccb", "0.85"]
     for row, tree in enumerate(made["trees"].values()):
@@ -175,6 +189,7 @@ def draw_performance() -> None:
 PICTURES = {
     "performance": draw_performance,
     "hierarchy": draw_hierarchy,
+    "looking": draw_looking,
     "decisions": draw_decisions,
     "regret": draw_regret,
     "experiments": draw_experiments,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bough.data.logs import summarise
     from bough.data.rows import Observations
     from bough.data.statistics import Statistics
+    from bough.explanation import ExplainedNode, Explanation
     from bough.inference.answers import BestActions, Conditional
     from bough.learning.drift import DriftFit, fit_drift
     from bough.learning.feature_prior import prior_from_features
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from bough.policies.thompson import TS, FlatTS, HierTS
     from bough.posterior import Posterior
     from bough.simulation import problems
-    from bough.simulation.simulate import Simulation, simulate
+    from bough.simulation.result import Comparison, Simulation
+    from bough.simulation.simulate import simulate
     from bough.simulation.worlds import Problem, Residuals, World
     from bough.tree.changes import Changes
     from bough.tree.names import UnknownNameError
@@ -42,9 +44,12 @@ _HOME = {
     "BestActions": "bough.inference.answers",
     "BetaTS": "bough.policies.baselines",
     "Changes": "bough.tree.changes",
+    "Comparison": "bough.simulation.result",
     "Conditional": "bough.inference.answers",
     "DriftFit": "bough.learning.drift",
     "Estimate": "bough.learning.report",
+    "ExplainedNode": "bough.explanation",
+    "Explanation": "bough.explanation",
     "FlatTS": "bough.policies.thompson",
     "GaussianModel": "bough.model.gaussian",
     "GibbsDraws": "bough.mcmc",
@@ -59,7 +64,7 @@ _HOME = {
     "Problem": "bough.simulation.worlds",
     "Propensity": "bough.policies.base",
     "Residuals": "bough.simulation.worlds",
-    "Simulation": "bough.simulation.simulate",
+    "Simulation": "bough.simulation.result",
     "Statistics": "bough.data.statistics",
     "TS": "bough.policies.thompson",
     "Tree": "bough.tree.tree",
@@ -87,9 +92,12 @@ __all__ = [
     "BestActions",
     "BetaTS",
     "Changes",
+    "Comparison",
     "Conditional",
     "DriftFit",
     "Estimate",
+    "ExplainedNode",
+    "Explanation",
     "FlatTS",
     "GaussianModel",
     "GibbsDraws",

@@ -81,10 +81,10 @@ def text_lines(path: Path, wanted: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def level(value: Any) -> float:
+def level(value: Any, what: str = "level") -> float:
     """The level of an interval, or a `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating)) or not 0.0 < value < 1.0:
-        raise ValueError(f"level is {value!r}; give a number between 0 and 1, such as 0.95")
+        raise ValueError(f"{what} is {value!r}; give a number between 0 and 1, such as 0.95")
     return float(value)
 
 

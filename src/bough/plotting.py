@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
+
+try:
+    import matplotlib
+    import matplotlib.pyplot as plt
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("figures need matplotlib; pip install 'bough[plot]'", name=error.name) from error
 
 from bough._arrays import Floats
 from bough.policy_table import POLICIES
@@ -17,6 +22,10 @@ Curves = Mapping[str, tuple[Floats, Floats]]
 """For each policy the mean and the standard error, one entry a round or a cell."""
 
 _OTHERS = ("#2a9d8f", "#e76f51", "#264653", "#b5838d", "#8ab17d")
+_KNOWN = POLICIES["HierTS"].colour  # what a posterior or a fit knows
+_BESIDE = "0.55"  # what is there to compare it with
+_LONGEST_LABEL = 40  # characters
+_LABEL_GAP = 11.0  # points between labels at the ends of curves
 
 
 def colour(policy: str, policies: Sequence[str]) -> str:
@@ -29,6 +38,27 @@ def colour(policy: str, policies: Sequence[str]) -> str:
 
 def plot_regret(curves: Curves, ax: Any = None) -> Any:
     """Mean regret against rounds with bands of one standard error; returns the axes."""
+    ax = _draw_regret(curves, ax)
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_labelled_regret(curves: Curves, ax: Any = None) -> Any:
+    """Mean regret against rounds with bands as wide as is given, and each policy's name where its curve ends."""
+    ax = _draw_regret(curves, ax)
+    ends = {name: float(mean[-1]) for name, (mean, _) in curves.items()}
+    height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
+    bottom, top = ax.get_ylim()
+    places = _apart([height * (end - bottom) / (top - bottom) for end in ends.values()], _LABEL_GAP)
+    rounds = len(next(iter(curves.values()))[0])
+    for (name, end), place in zip(ends.items(), places, strict=True):
+        away = place - height * (end - bottom) / (top - bottom)
+        shade = colour(name, list(curves))
+        ax.annotate(name, (rounds, end), (6, away), textcoords="offset points", color=shade, va="center")
+    return ax
+
+
+def _draw_regret(curves: Curves, ax: Any) -> Any:
     if ax is None:
         _, ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
     for name, (mean, error) in curves.items():
@@ -38,8 +68,69 @@ def plot_regret(curves: Curves, ax: Any = None) -> Any:
         ax.fill_between(rounds, mean - error, mean + error, color=shade, alpha=0.2, linewidth=0)
     ax.set(xlabel="round", ylabel="cumulative regret", ylim=(0, None), xlim=(0, len(mean)))
     _tidy(ax)
-    ax.legend(frameon=False)
     return ax
+
+
+def _apart(places: Sequence[float], gap: float) -> list[float]:
+    """The same places, moved upward where two would be nearer than the gap, and then back to their middle."""
+    moved = list(places)
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    for below, above in pairwise(order):
+        moved[above] = max(moved[above], moved[below] + gap)
+    shift = (sum(moved) - sum(places)) / len(places)
+    return [place - shift if max(moved) - min(moved) > max(places) - min(places) else place for place in moved]
+
+
+def plot_intervals(
+    labels: Sequence[str], mean: Floats, low: Floats, high: Floats, ax: Any = None, beside: Sequence[Floats] = ()
+) -> Any:
+    """A point with its interval on a line of its own for each label, the first on top; returns the axes.
+
+    `beside` has, for each line, values to compare it with.
+    """
+    if ax is None:
+        _, ax = plt.subplots(figsize=(5.6, 1.0 + 0.24 * max(len(labels), 4)), layout="constrained")
+    rows = np.arange(len(labels))
+    for row, others in zip(rows, beside, strict=False):
+        ax.plot(others, np.full(len(others), row), "|", color=_BESIDE, markersize=10, zorder=1)
+    ax.hlines(rows, low, high, color=_KNOWN, linewidth=2, alpha=0.5)
+    ax.plot(mean, rows, "o", color=_KNOWN, markersize=4)
+    ax.set_yticks(rows, [_shortened(label) for label in labels])
+    ax.set(xlabel="mean reward", ylim=(len(labels) - 0.4, -0.6))
+    ax.tick_params(axis="y", length=0)
+    _tidy(ax)
+    return ax
+
+
+def plot_variances(
+    labels: Sequence[str], value: Floats, low: Floats, high: Floats, share: Sequence[float | None], axes: Any = None
+) -> Any:
+    """Variances with their intervals on a log axis, and beside them what share of a reward's variance each is."""
+    if axes is None:
+        size = (7.2, 0.9 + 0.3 * max(len(labels), 3))
+        _, axes = plt.subplots(1, 2, figsize=size, layout="constrained", sharey=True)
+    variances, shares = axes
+    rows = np.arange(len(labels))
+    ends = np.concatenate([value, low, high])
+    ends = ends[np.isfinite(ends) & (ends > 0.0)]
+    least, most = (0.5 * ends.min(), 2.0 * ends.max()) if len(ends) else (0.1, 10.0)
+    # An end at zero, or one that is not known, is beyond the axis.
+    variances.hlines(
+        rows, np.maximum(low, least / 10.0), np.minimum(high, most * 10.0), color=_KNOWN, linewidth=2, alpha=0.5
+    )
+    variances.plot(np.where(value > 0.0, value, np.nan), rows, "o", color=_KNOWN, markersize=4)
+    variances.set(xscale="log", xlim=(least, most), xlabel="variance, with its 95% interval")
+    widths = [0.0 if one is None else one for one in share]
+    shares.barh(rows, widths, color=_KNOWN, height=0.6)
+    for row, width in zip(rows, widths, strict=True):
+        shares.annotate(f"{width:.0%}", (width, row), (4, 0), textcoords="offset points", va="center", fontsize=9)
+    shares.set(xlim=(0.0, 1.1), xlabel="share of the variance")
+    variances.set_yticks(rows, [_shortened(label) for label in labels])
+    for ax in (variances, shares):
+        ax.set_ylim(len(labels) - 0.4, -0.6)
+        ax.tick_params(axis="y", length=0)
+        _tidy(ax)
+    return axes
 
 
 def regret_panels(
@@ -107,6 +198,11 @@ def save_figure(figure: Any, path: Path) -> list[Path]:
         figure.savefig(written[1], metadata={"Date": None})
     plt.close(figure)
     return written
+
+
+def _shortened(label: str) -> str:
+    """A name as a tick can show it: the end of a long one says more than its beginning."""
+    return (label if len(label) <= _LONGEST_LABEL else f"…{label[1 - _LONGEST_LABEL :]}").replace("$", r"\$")
 
 
 def _tidy(ax: Any) -> None:

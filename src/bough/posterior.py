@@ -11,8 +11,10 @@ import numpy as np
 
 from bough import _checks, _storage
 from bough._arrays import Nodes
+from bough._frames import make_frame
 from bough.data.rows import checked_rows, checked_sums, one_action, rows_of
 from bough.data.statistics import Statistics
+from bough.explanation import Explanation, NodeTable, plot_best
 from bough.inference import files
 from bough.inference.engines import engine_for
 from bough.inference.living import Living, close
@@ -269,6 +271,59 @@ class Posterior(Living):
         for name in renamed:
             self._catalogue.action_node(name)
         return renamed
+
+    # -- something to look at ------------------------------------------------------------------
+
+    def to_frame(
+        self, level: int | None = None, interval: float = 0.95, context: Any = None, backend: str | None = None
+    ) -> Any:
+        """A frame with one row for each node, or for each of one level, given by its depth.
+
+        Its columns are name, level, path, mean, deviation, low, high, observations and share. `mean` and `deviation`
+        are those of the parameter, or of its product with the `context`, which a contextual model needs. `low` and
+        `high` are the credible interval on the scale of the rewards: of a category, that of an action like it. `share`
+        is its part of all observations. Names that are not all integers are given as text. `backend` is "pandas",
+        "polars" or "pyarrow"; the first of them that is installed where it is None.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> posterior = bough.Posterior(bough.GaussianModel(tree))
+        >>> posterior.update(["green", "green", "espresso"], [2.0, 1.0, -1.0])
+        >>> frame = posterior.to_frame(level=2, backend="polars")
+        >>> frame["path"].to_list(), frame["observations"].to_list()
+        (['tea/green', 'tea/black', 'coffee/espresso'], [2, 0, 1])
+        """
+        table = NodeTable.of(self, interval, context)
+        return make_frame((table if level is None else table.of_level(level)).columns(), backend)
+
+    def explain(self, action: Any, context: Any = None, interval: float = 0.95) -> Explanation:
+        """The path from the root to an action, or to a category: each node against its siblings.
+
+        It prints as a small table, and has `to_frame` and `plot`. A contextual model needs a `context`.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> posterior = bough.Posterior(bough.BernoulliModel(tree, mean=-2.0))
+        >>> posterior.update(["green", "espresso"], [12, 3], trials=[40, 40])
+        >>> print(posterior.explain("green"))
+                mean reward  95% interval    rank  observations  share
+        (root)         0.16  0.04 to 0.39                    80   100%
+        tea            0.23  0.05 to 0.55  1 of 2            40    50%
+        green          0.29  0.17 to 0.44  1 of 2            40    50%
+        """
+        return Explanation.of(self, action, interval, context)
+
+    def plot(self, level: int | None = None, top: int = 20, context: Any = None, ax: Any = None) -> Any:
+        """Draw the mean reward of the best actions, or of the best nodes of a level, with 95% intervals, best first.
+
+        Retired actions are left out. A contextual model needs a `context`. Returns the axes; needs matplotlib.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.plot(top=1).get_title()
+        'The best 1 of 2 actions, with 95% intervals'
+        """
+        return plot_best(self, level, top, context, ax)
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -66,6 +66,10 @@ def facts(loaded: Any) -> dict[str, Any]:
         return {**sums, "count": loaded.count, "sum_y": loaded.sum_y, "sum_yy": loaded.sum_yy} | {
             "names": loaded.actions.tolist(), "skipped": dict(loaded.skipped),
         }  # fmt: skip
+    if isinstance(loaded, bough.Simulation):
+        return {"n_actions": loaded.n_actions, "best": loaded.best} | {
+            what: getattr(loaded, what) for what in ("regret", "tried", "seconds")
+        }
     if isinstance(loaded, bough.BetaTS):
         counts = {"successes": loaded.successes, "failures": loaded.failures, "n": loaded.n_observations}
         return {**facts(loaded.model), **counts, **_agent_facts(loaded)}
@@ -111,6 +115,8 @@ def is_sound(loaded: Any) -> bool:
     """Whether an object that came of other data is one that can be used."""
     if isinstance(loaded, bough.Statistics):
         return bool((loaded.count > 0.0).all() and np.isfinite(loaded.sum_y).all() and np.isfinite(loaded.sum_yy).all())
+    if isinstance(loaded, bough.Simulation):
+        return all(bool(np.isfinite(loaded.standard_error(name)).all()) for name in loaded.regret)
     if isinstance(loaded, bough.BetaTS):
         loaded.update([loaded.model.tree.actions[0]] * 2, [1, 0])
         counts = np.concatenate([loaded.successes, loaded.failures])
@@ -171,6 +177,8 @@ def originals() -> tuple[Original, ...]:
             bough.Statistics.load,
         ),
     ]
+    run = bough.simulate(models["numbered"], {"TS": bough.TS, "Größte": bough.Greedy}, rounds=5, runs=3, seed=0)
+    sources.append(("simulation", run, bough.Simulation.load))
     sources += [(f"agent, {kind}", agent, type(agent).load) for kind, agent in _agents(models).items()]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.bough"

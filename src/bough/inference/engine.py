@@ -136,6 +136,10 @@ class Engine(Protocol):
         """The posterior covariance of every node by itself."""
         ...
 
+    def node_moments(self, context: Any) -> tuple[Floats, Floats]:
+        """(V,) and (V,): the mean and the variance of each node's score."""
+        ...
+
     def action_moments(self, context: Any) -> tuple[Floats, Floats]:
         """(K,) and (K,): the mean and the variance of each action's score."""
         ...
@@ -151,6 +155,10 @@ class Engine(Protocol):
     @property
     def n_observations(self) -> int:
         """How many observations there are."""
+        ...
+
+    def slot_weights(self) -> Floats:
+        """(T,) how many observations there are at or below each slot, as they count now."""
         ...
 
     def slot_counts(self) -> Integers:
@@ -353,9 +361,13 @@ class TableEngine(ABC):
         """How many observations there are."""
         return round(float(self.table[:, 0].sum()))
 
+    def slot_weights(self) -> Floats:
+        """(T,) how many observations there are at or below each slot, as they count now."""
+        weights = np.zeros(self.slots.count)
+        actions = self.slots.row >= 0
+        weights[actions] = self.table[self.slots.row[actions], 0]
+        return self.slots.add_up(weights)
+
     def slot_counts(self) -> Integers:
         """(T,) the observations at or below each slot."""
-        counts = np.zeros(self.slots.count)
-        actions = self.slots.row >= 0
-        counts[actions] = self.table[self.slots.row[actions], 0]
-        return np.rint(self.slots.add_up(counts)).astype(np.int64)
+        return np.rint(self.slot_weights()).astype(np.int64)

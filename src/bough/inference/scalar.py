@@ -188,6 +188,10 @@ class ScalarEngine(TableEngine):
         )  # fmt: skip
         return out
 
+    def node_moments(self, _context: None = None) -> tuple[Floats, Floats]:
+        """(V,) the mean and the variance of each node."""
+        return self.mean(), self.covariance()
+
     def action_moments(self, _context: None = None) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's score."""
         return self._tree.at_leaves(self.mean()), self._tree.at_leaves(self.covariance())

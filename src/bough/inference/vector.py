@@ -284,8 +284,16 @@ class VectorEngine(TableEngine):
         draws.spread_leafward(self.slots.parent, np.ascontiguousarray(gain), out)
         return out
 
+    def node_moments(self, context: Floats) -> tuple[Floats, Floats]:
+        """(V,) the mean and the variance of each node's product with the context."""
+        return self.mean() @ context, self._score_variances(context)
+
     def action_moments(self, context: Floats) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's mean reward in that context."""
+        return self._tree.at_leaves(self.mean()) @ context, self._tree.at_leaves(self._score_variances(context))
+
+    def _score_variances(self, context: Floats) -> Floats:
+        """(V,) the variance of each node's product with the context."""
         touched_variance = np.einsum("i,nij,j->n", context, self._slot_covariances(), context)
         class_variance = np.einsum("i,nij,j->n", context, self._covariance, context)
         variance = np.empty(self._tree.n_nodes)
@@ -293,7 +301,7 @@ class VectorEngine(TableEngine):
             variance, self._tree.parent, self._class_of_node, class_variance, *self.slots.leafward, touched_variance,
         )  # fmt: skip
         # Where the covariance is singular, rounding may leave a variance just below zero.
-        return self._tree.at_leaves(self.mean()) @ context, np.maximum(self._tree.at_leaves(variance), 0.0)
+        return np.maximum(variance, 0.0)
 
     def conditional(self, node: int) -> tuple[Floats, Floats, Floats]:
         """(gain, offset, covariance) of a node given its parent."""

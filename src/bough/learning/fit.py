@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import isabstract
 from typing import Any, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Flags, Floats, Integers
+from bough._progress import reporting
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
 from bough.learning.count_evidence import ScalarSiteEvidence, VectorSiteEvidence
@@ -55,6 +56,7 @@ def fit_prior(
     intercept: bool = False,
     bad: Literal["error", "skip", "skip-most"] = "error",
     model: type[Model] = GaussianModel,
+    progress: bool | Callable[[int], None] | None = None,
 ) -> PriorFit:
     """Learn a prior from a log: maximise the exact evidence over the variances, with the mean by least squares.
 
@@ -74,7 +76,8 @@ def fit_prior(
     `model` is the kind of model: with `BernoulliModel` or `PoissonModel` rewards are clicks or counts, `trials` or
     `exposure` the column that says out of how many or how much, and the evidence that of expectation propagation. The
     variances, and the penalty's centre, which shares out a variance of 1, are then those of log-odds or log-rates; with
-    contexts give `Observations`, or a log whose rows fit into memory, since sums over contexts are not enough.
+    contexts give `Observations`, or a log whose rows fit into memory, since sums over contexts are not enough. Such a
+    fit may take a while: `progress=True` shows how many steps it has taken, and a function is called with 1 at each.
 
     >>> import bough, numpy
     >>> truth = bough.GaussianModel(bough.Tree.balanced(20, 2), 3.0, bough.by_depth([0.0, 4.0, 1.0]), 0.5)
@@ -100,7 +103,8 @@ def fit_prior(
     _checks.one_of("structure", structure, _STRUCTURES)
     classes = NodeClasses.of(by, trees)
     options = FitOptions.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
-    return fit(trees, logs, classes, options, rows)
+    with reporting(progress, "fit", unit="step") as advance:
+        return fit(trees, logs, classes, options, rows, advance)
 
 
 class Learned(NamedTuple):
@@ -115,7 +119,14 @@ class Learned(NamedTuple):
     converged: bool
 
     @classmethod
-    def of(cls, forest: Forest, labels: Sequence[str], group: Integers, options: FitOptions) -> Learned:
+    def of(
+        cls,
+        forest: Forest,
+        labels: Sequence[str],
+        group: Integers,
+        options: FitOptions,
+        advance: Callable[[int], None] | None = None,
+    ) -> Learned:
         """What has the most evidence; a `ValueError` where the rewards cannot tell."""
         total = _total_variance(forest, options.model)
         silent = np.flatnonzero((group >= 0) & (forest.nodes_of_class == 0))
@@ -125,7 +136,7 @@ class Learned(NamedTuple):
                 "give a penalty, or other classes"
             )
         objective = _objective(forest, group, options, total)
-        parameters, converged = _maximised(objective, math.log(_LEAST_NOISE * total))
+        parameters, converged = _maximised(objective, math.log(_LEAST_NOISE * total), advance)
         covariance, noise = objective.unpacked(parameters)
         zero = np.zeros(len(group), dtype=np.bool_)
         if covariance.ndim == 1 and options.width is None:
@@ -140,10 +151,11 @@ def fit(
     classes: NodeClasses,
     options: FitOptions,
     rows: Sequence[Observations] | None = None,
+    advance: Callable[[int], None] | None = None,
 ) -> PriorFit:
     """`fit_prior` of what has been checked already."""
     forest = Forest.from_logs(trees, logs, classes, rows)
-    learned = Learned.of(forest, classes.labels, groups_of(trees, classes, options), options)
+    learned = Learned.of(forest, classes.labels, groups_of(trees, classes, options), options, advance)
     objective, covariance, noise = learned.objective, learned.covariance, learned.noise
     log_evidence, _ = objective.evidence(covariance, noise)
     mean, mean_error = objective.mean, objective.mean_error
@@ -221,7 +233,9 @@ def _first_guess(forest: Forest, learned: Flags, options: FitOptions, share: flo
     return table
 
 
-def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bool]:
+def _maximised(
+    objective: Objective, least_log_noise: float, advance: Callable[[int], None] | None
+) -> tuple[Floats, bool]:
     """The best parameters, and whether they are known to be."""
     from scipy.optimize import minimize  # takes longer to load than most fits take
 
@@ -234,6 +248,8 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
 
     def descent(steps: Floats) -> tuple[float, Floats]:
         value, gradient = objective.value_and_gradient(start + unit * steps)
+        if advance is not None:
+            advance(1)
         return -value, -gradient * unit
 
     lowest = np.full(len(start), -_FURTHEST)

@@ -75,15 +75,12 @@ class PriorFit:
         curvature of what was maximised, those of a covariance for its size alone. `names` says what to call a class,
         such as ``{"depth 1": "department"}``, and `features` those of a context.
         """
-        if names is not None and not isinstance(names, Mapping):
-            raise ValueError(
-                f"names is {names!r}; give a mapping from classes, such as 'depth 1', to what to call them"
-            )
+        names = _checked_names(names)
         width = np.size(self.mean)
         if features is not None and (not _checks.is_list(features) or len(list(features)) != width):
             raise ValueError(f"features is {reprlib.repr(features)}; give {width} name(s), one for each feature")
         features = None if features is None else list(features)
-        table = [("", "estimate", "95% interval", "share", "told by"), *self._rows(names or {}, features)]
+        table = [("", "estimate", "95% interval", "share", "told by"), *self._rows(names, features)]
         widths = [max(len(row[i]) for row in table) for i in range(5)]
         lines = []
         for row in table:
@@ -91,6 +88,31 @@ class PriorFit:
             lines.append("  ".join(cells).rstrip())
         state = "converged" if self.converged else "NOT converged: take the estimates as rough"
         return "\n".join([*lines, f"log evidence {self.log_evidence:,.1f}, {state}"])
+
+    def plot(self, names: Mapping[str, str] | None = None, axes: Any = None) -> Any:
+        """Draw each variance with its 95% interval, and its share of a reward's variance; returns the two axes.
+
+        `names` says what to call a class, as in `summary`. What is set to zero is left out. An interval that begins at
+        zero, or does not end, goes to the edge. `axes`, if given, are two of matplotlib's. Needs matplotlib.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee/filter", "coffee/espresso"])
+        >>> log = bough.Statistics.from_rows([*tree.actions] * 2, [1.0, 1.5, 4.0, 3.0, 1.2, 1.6, 3.9, 3.1])
+        >>> variances, shares = bough.fit_prior(tree, log).plot({"depth 1": "kind"})
+        >>> [label.get_text() for label in variances.get_yticklabels()]
+        ['kind', 'depth 2', 'noise']
+        """
+        names = _checked_names(names)
+        if axes is not None and np.shape(axes) != (2,):
+            raise ValueError(
+                f"axes is {reprlib.repr(axes)}; give two of matplotlib's, as plt.subplots(1, 2) makes them"
+            )
+        from bough.plotting import plot_variances  # matplotlib loads when something is drawn
+
+        shown = {name: one for name, one in self.estimates.items() if name != "mean" and one.high > 0.0}
+        labels = [names.get(name, name) for name in shown]
+        value, low, high = (np.array([one[i] for one in shown.values()], dtype=np.float64) for i in range(3))
+        return plot_variances(labels, value, low, high, [one.share for one in shown.values()], axes)
 
     def _rows(self, names: Mapping[str, str], features: Sequence[str] | None) -> list[tuple[str, str, str, str, str]]:
         rows = []
@@ -110,6 +132,12 @@ class PriorFit:
             share = "" if one.share is None else f"{one.share:.0%}"
             rows.append((what, f"{one.value:.4g}", _interval(one.low, one.high), share, told))
         return rows
+
+
+def _checked_names(names: Mapping[str, str] | None) -> Mapping[str, str]:
+    if names is not None and not isinstance(names, Mapping):
+        raise ValueError(f"names is {names!r}; give a mapping from classes, such as 'depth 1', to what to call them")
+    return names or {}
 
 
 def _interval(low: float, high: float) -> str:

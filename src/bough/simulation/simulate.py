@@ -9,107 +9,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from bough import _checks, _seeds
-from bough._arrays import Floats, Integers
-from bough._frames import make_frame
+from bough._progress import reporting
 from bough.model.model import Model
 from bough.policies.base import Policy
 from bough.simulation.drifting import Drifting
+from bough.simulation.result import Simulation
 from bough.simulation.runs import Runner, RunResult, is_compiled, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
 _MOST_JOBS = 1_000_000  # what joblib takes
 _CHUNKS = 32  # tasks that the runs are dealt out in: enough to balance jobs, few enough to start quickly
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """The regret of every policy in every run and round.
-
-    >>> import bough
-    >>> model = bough.problems.increasing(branching=3, height=2)
-    >>> run = bough.simulate(model, {"HierTS": bough.HierTS, "TS": bough.TS}, rounds=100, runs=20, seed=0)
-    >>> run.regret["HierTS"].shape
-    (20, 100)
-    >>> run.mean("HierTS")[-1] < run.mean("TS")[-1]
-    np.True_
-    >>> print(run.summary())
-    policy      regret      ±  (cumulative, after 100 rounds, mean of 20 runs and its standard error)
-    HierTS        30.9    2.8
-    TS            35.5    2.8
-    """
-
-    regret: dict[str, Floats]
-    """For each policy the cumulative regret, (runs, rounds)."""
-    tried: dict[str, Integers]
-    """For each policy how many different actions it took, (runs,)."""
-    seconds: dict[str, Floats]
-    """For each policy how long a run took by the clock, (runs,)."""
-    n_actions: int
-    """How many actions there were; in the first run, where runs differ."""
-    best: float
-    """The mean reward that regret is measured against, averaged over runs and rounds."""
-
-    @property
-    def runs(self) -> int:
-        """How many runs there are."""
-        return len(next(iter(self.regret.values())))
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds a run has."""
-        return int(next(iter(self.regret.values())).shape[1])
-
-    def mean(self, policy: str) -> Floats:
-        """(rounds,) the cumulative regret of a policy, averaged over the runs: the Bayes regret."""
-        return np.asarray(self._of(policy).mean(axis=0))
-
-    def standard_error(self, policy: str) -> Floats:
-        """(rounds,) the standard error of `mean`."""
-        return np.asarray(self._of(policy).std(axis=0, ddof=1) / np.sqrt(self.runs))
-
-    def _of(self, policy: str) -> Floats:
-        if not isinstance(policy, str) or policy not in self.regret:
-            raise KeyError(f"no policy {policy!r} was simulated; there are {list(self.regret)}")
-        return self.regret[policy]
-
-    def summary(self) -> str:
-        """The final regret of each policy with its standard error, as a small table to print."""
-        width = max(8, *(len(name) for name in self.regret))
-        title = f"(cumulative, after {self.rounds} rounds, mean of {self.runs} runs and its standard error)"
-        rows = [(name, f"{self.mean(name)[-1]:.1f}", f"{self.standard_error(name)[-1]:.1f}") for name in self.regret]
-        wide, narrow = (max(least, *(2 + len(row[i]) for row in rows)) for i, least in ((1, 10), (2, 7)))
-        lines = [f"{'policy':<{width}}{'regret':>{wide}}{'±':>{narrow}}  {title}"]
-        lines += [f"{name:<{width}}{mean:>{wide}}{error:>{narrow}}" for name, mean, error in rows]
-        return "\n".join(lines)
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """A tidy frame with columns policy, round, mean, se and runs.
-
-        `backend` is "pandas", "polars" or "pyarrow"; the first of them that is installed where it is None.
-        """
-        rounds = np.tile(np.arange(1, self.rounds + 1), len(self.regret))
-        columns = {
-            "policy": np.repeat(list(self.regret), self.rounds).tolist(),
-            "round": rounds,
-            "mean": np.concatenate([self.mean(name) for name in self.regret]),
-            "se": np.concatenate([self.standard_error(name) for name in self.regret]),
-            "runs": np.full(len(rounds), self.runs),
-        }
-        return make_frame(columns, backend)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the mean regret of each policy against rounds with standard-error bands; returns the axes."""
-        from bough.plotting import plot_regret  # matplotlib loads when something is drawn
-
-        curves = {name: (self.mean(name), self.standard_error(name)) for name in self.regret}
-        return plot_regret(curves, ax)
 
 
 def simulate(
@@ -121,7 +36,7 @@ def simulate(
     jobs: int | None = None,
     *,
     contexts: Contexts = None,
-    progress: Callable[[int], None] | None = None,
+    progress: bool | Callable[[int], None] | None = None,
 ) -> Simulation:
     """Simulate policies on problems drawn from the model, or on those of a `Problem` of your own.
 
@@ -135,7 +50,7 @@ def simulate(
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d). `jobs` goes to joblib: None leaves it to `joblib.parallel_config`, which also
-    takes a cluster. `progress` is called with the number of runs that were just finished.
+    takes a cluster. `progress=True` shows a bar; a function is called with the number of runs that were just finished.
 
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.balanced(branching=3, height=1), mean=[0.0, 0.0])
@@ -149,8 +64,6 @@ def simulate(
     runs = _checks.whole_number("runs", runs, least=2)
     if jobs is not None and (not _checks.is_whole(jobs) or not -_MOST_JOBS <= jobs <= _MOST_JOBS or jobs == 0):
         raise ValueError(f"jobs is {jobs!r}; give how many, -1 for one a core, or None")
-    if progress is not None and not callable(progress):
-        raise ValueError(f"progress is {progress!r}; give a function of the number of runs that were just finished")
     plan = _checked_policies(policies)
     problem = _checked_problem(model, contexts)
     run_seeds = _seeds.sequence(seed).spawn(runs)
@@ -163,16 +76,16 @@ def simulate(
     seconds = {name: np.empty(runs) for name in plan}
     best, n_actions = np.empty(runs), np.empty(runs, dtype=np.int64)
     done = 0
-    for part in _in_parallel(jobs, in_threads, chunks, problem, plan, rounds):
-        n = len(next(iter(part.values())))
-        for name, played in part.items():
-            for i, one in enumerate(played, done):
-                regret[name][i] = np.cumsum(one.gaps)
-                tried[name][i], seconds[name][i] = one.tried, one.seconds
-                best[i], n_actions[i] = one.best, one.n_actions
-        done += n
-        if progress is not None:
-            progress(n)
+    with reporting(progress, "simulate", runs) as advance:
+        for part in _in_parallel(jobs, in_threads, chunks, problem, plan, rounds):
+            n = len(next(iter(part.values())))
+            for name, played in part.items():
+                for i, one in enumerate(played, done):
+                    regret[name][i] = np.cumsum(one.gaps)
+                    tried[name][i], seconds[name][i] = one.tried, one.seconds
+                    best[i], n_actions[i] = one.best, one.n_actions
+            done += n
+            advance(n)
     return Simulation(regret, tried, seconds, int(n_actions[0]), float(best.mean()))
 
 
