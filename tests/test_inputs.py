@@ -317,6 +317,8 @@ ODD = {
 }
 REAL = {"True", "fraction", "negative", "huge", "0-d"}
 POSITIVE = REAL - {"negative"}
+SPANS = {"None", "fraction", "huge", "huge fraction", "0-d", "timedelta"}
+TIMES = {"True", "fraction", "negative", "huge", "huge fraction", "0-d", "datetime", "numpy's datetime"}
 SEEDS = {"None", "True", "huge", "empty", "nested", "ragged", "numbers as text", "records", "table"}
 
 
@@ -410,6 +412,30 @@ CALLS = {
     "resume": (bough.HierTS.resume, ()),
     "resume's statistics": (lambda v: bough.HierTS.resume(POSTERIOR, refit=True, statistics=v), {"None"}),
     "decide": (AGENT_IN_CONTEXT.decide, ()),
+    "half_life": (
+        lambda v: bough.HierTS(PLAIN, half_life=v),
+        SPANS,
+    ),
+    "drift": (
+        lambda v: bough.GaussianModel(TREE, drift=v),
+        SPANS,
+    ),
+    "now": (lambda v: setattr(bough.HierTS(PLAIN), "now", v), TIMES),
+    "at": (lambda v: bough.HierTS(PLAIN).update("green", 1.0, at=v), TIMES | {"None"}),
+    "discount": (lambda v: bough.Posterior(PLAIN).discount(v), {"True"}),
+    "retract": (lambda v: bough.Posterior(PLAIN).retract("green", v), {"empty"}),
+    "retire": (AGENT.retire, {"empty"}),
+    "restore": (AGENT.restore, {"empty"}),
+    "forget": (AGENT.forget, {"empty"}),
+    "move": (lambda v: AGENT.move(v, under="tea"), ()),
+    "move's under": (lambda v: bough.HierTS(PLAIN).move("green", under=v), {"no text"}),
+    "add's under": (lambda v: bough.HierTS(PLAIN).add("new", under=v), {"no text"}),
+    "adopt": (AGENT.adopt, ()),
+    "renamed in adopt": (lambda v: bough.HierTS(PLAIN).adopt(TREE, renamed=v), {"None"}),
+    "gone": (lambda v: AGENT.adopt(TREE, gone=v), ()),
+    "edited's add": (lambda v: TREE.edited(add=v), {"None", "empty"}),
+    "edited's move": (lambda v: TREE.edited(move=v), {"None", "empty"}),
+    "edited's remove": (lambda v: TREE.edited(remove=v), {"None", "empty"}),
     "k": (lambda v: AGENT.decide(k=v), {"None"}),
     "among": (lambda v: AGENT.decide(among=v), {"None"}),
     "exclude": (lambda v: AGENT.decide(exclude=v), {"None", "empty"}),
@@ -451,7 +477,7 @@ CALLS = {
     "simulation's seed": (lambda v: simulated(seed=v), SEEDS),
     "jobs": (lambda v: simulated(jobs=v), {"None", "negative"}),
     "simulated contexts": (lambda v: simulated(model=CONTEXTUAL, contexts=v), {"a type"}),
-    "progress": (lambda v: simulated(progress=v), {"None", "a type"}),
+    "progress": (lambda v: simulated(progress=v), {"None", "True", "a type"}),
     "simulation.mean": (SIMULATION.mean, ()),
     "backend": (SIMULATION.to_frame, {"None"}),
     "bound's model": (lambda v: theory.regret_bound(v, 5), ()),

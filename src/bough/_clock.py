@@ -71,6 +71,8 @@ class Clock:
         self._check_kind(kind, times)
         if isinstance(numbers, float):  # what services tell it millions of times
             earliest = latest = float(numbers)
+        elif is_now:
+            raise ValueError(f"now is {_shown(times)}; give one time, a number or a datetime")
         elif not len(numbers):
             return 0.0
         else:

@@ -311,14 +311,14 @@ class TableEngine(ABC):
 
     def retract(self, rows: Rows) -> None:
         """Take back rewards that were observed; a `ValueError`, and nothing, where they cannot have been."""
-        table, slots = self.table, self.slots.find(rows.leaves)
-        places = np.where(slots < 0, -1, self.slots.row[slots])
-        kept = {int(row): table[row].copy() if row >= 0 else np.zeros(self.kind.width) for row in places}
-        for i, row in enumerate(places.tolist()):
+        table = self.table
+        places = [self._row_of(leaf) for leaf in rows.leaves.tolist()]
+        kept = {row: table[row].copy() if row >= 0 else np.zeros(self.kind.width) for row in places}
+        for i, row in enumerate(places):
             self.kind.retract(kept[row], rows, i)
         for row, evidence in kept.items():
             self._table[row] = evidence
-        self._say(np.unique(slots))
+        self._say(np.unique(self.slots.find(rows.leaves)))
 
     def discount(self, factor: float) -> None:
         """Have everything observed so far count that much of what it did."""

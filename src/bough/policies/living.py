@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -237,6 +238,8 @@ class LivingPolicy(ScoringPolicy):
         moved 1: 'spade'; renamed 1: 'kettle' to 'kettle-2'
         """
         _checks.one_of("gone", gone, ("retire", "forget", "raise"))
+        if renamed is not None and not isinstance(renamed, Mapping):
+            raise ValueError(f"renamed is {reprlib.repr(renamed)}; give a mapping from old names to new ones")
         mine = self._model
         if isinstance(tree_or_model, Model):
             if type(tree_or_model) is not type(mine) or np.shape(tree_or_model.mean) != np.shape(mine.mean):
