@@ -22,6 +22,7 @@ def test_the_public_names_are_these():
         "BetaTS",
         "Changes",
         "Conditional",
+        "Decision",
         "DriftFit",
         "Estimate",
         "FlatTS",

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from bough.model.gaussian import GaussianModel
     from bough.model.model import MeanReward
     from bough.model.poisson import PoissonModel
-    from bough.policies.base import Policy, Propensity
+    from bough.policies.base import Policy
     from bough.policies.baselines import BayesUCB, BetaTS, Greedy
+    from bough.policies.decision import Decision
+    from bough.policies.propensity import Propensity
     from bough.policies.thompson import TS, FlatTS, HierTS
     from bough.posterior import Posterior
     from bough.simulation import problems
@@ -43,6 +45,7 @@ _HOME = {
     "BetaTS": "bough.policies.baselines",
     "Changes": "bough.tree.changes",
     "Conditional": "bough.inference.answers",
+    "Decision": "bough.policies.decision",
     "DriftFit": "bough.learning.drift",
     "Estimate": "bough.learning.report",
     "FlatTS": "bough.policies.thompson",
@@ -57,7 +60,7 @@ _HOME = {
     "Posterior": "bough.posterior",
     "PriorFit": "bough.learning.report",
     "Problem": "bough.simulation.worlds",
-    "Propensity": "bough.policies.base",
+    "Propensity": "bough.policies.propensity",
     "Residuals": "bough.simulation.worlds",
     "Simulation": "bough.simulation.simulate",
     "Statistics": "bough.data.statistics",
@@ -88,6 +91,7 @@ __all__ = [
     "BetaTS",
     "Changes",
     "Conditional",
+    "Decision",
     "DriftFit",
     "Estimate",
     "FlatTS",

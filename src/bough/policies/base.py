@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import itertools
+import reprlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
-from bough import _checks
-from bough._arrays import Flags, Floats, Integers, Nodes
+from bough import _checks, _seeds
+from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import checked_context, checked_contexts
+from bough.inference.answers import BestActions
 from bough.model.model import Model
+from bough.policies.decision import Decision
+from bough.policies.propensity import (
+    Asked,
+    Counted,
+    Mean,
+    Propensity,
+    estimated,
+    named_probabilities,
+    own_generator,
+    tied_shares,
+)
 from bough.tree.catalogue import Catalogue
 
 NOTHING = np.empty(0, dtype=np.int32)
-
-
-class Propensity(NamedTuple):
-    """How likely each of some actions is to be chosen; made by `propensity`."""
-
-    probability: Floats
-    standard_error: Floats
-    is_upper_bound: Flags
-    """True where the action was never chosen and `probability` is only known not to be exceeded."""
 
 
 @runtime_checkable
@@ -77,6 +80,16 @@ class ScoringPolicy(ABC):
     def _moment(self) -> AbstractContextManager[Any]:
         """A lock that keeps the catalogue, and the numbers of its nodes, as they are."""
 
+    @property
+    @abstractmethod
+    def _n_seen(self) -> int:
+        """How many rewards have been observed."""
+
+    @property
+    def _time(self) -> Any:
+        """What time it is; None where that is not known."""
+        return None
+
     def _prepare(self) -> None:  # noqa: B027
         """Make ready for a decision; the numbers of nodes may change."""
 
@@ -97,17 +110,31 @@ class ScoringPolicy(ABC):
         """`decide`, of a context that has been checked: the place of the action in `tree.actions`."""
         with self._moment:
             self._prepare()
-            leaf = self._choose(context, 1, None, NOTHING)[0]
+            leaf = self._choose(context, 1, None, NOTHING).nodes[0]
             return int(np.searchsorted(self._model.tree.leaves, leaf))
 
     @overload
     def decide(
-        self, context: Any = None, *, k: None = None, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+        self,
+        context: Any = None,
+        *,
+        k: None = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = (),
+        missing: str = "error",
+        at_most: bool = False,
     ) -> Hashable: ...
 
     @overload
     def decide(
-        self, context: Any = None, *, k: int, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+        self,
+        context: Any = None,
+        *,
+        k: int,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = (),
+        missing: str = "error",
+        at_most: bool = False,
     ) -> list[Hashable]: ...
 
     def decide(
@@ -116,42 +143,67 @@ class ScoringPolicy(ABC):
         *,
         k: int | None = None,
         among: Sequence[Any] | None = None,
-        exclude: Sequence[Any] = (),
+        exclude: Sequence[Any] | None = (),
+        missing: str = "error",
+        at_most: bool = False,
     ) -> Hashable | list[Hashable]:
         """The action to take: its name, or with `k` the names of the k best, best first.
 
         `among` restricts the choice to the given actions, and `exclude` leaves some out. Ties are broken at random.
+        ``missing="ignore"`` passes over names in these that there are no longer, and with ``at_most=True`` a k beyond
+        the actions to choose from gives all of them.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
         >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
         >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"]), agent.decide(exclude=["black"])
         ('espresso', ['black', 'green'], 'black', 'espresso')
+        >>> agent.decide(k=5, among=["green", "oolong"], missing="ignore", at_most=True)
+        ['green']
         """
         with self._moment:
-            model = self._model
-            if context is not None or not model.is_scalar:
-                context = checked_context(model, context)
-            self._prepare()
-            candidates, excluded = None, NOTHING  # what most decisions have
-            if among is not None or not isinstance(exclude, tuple) or exclude:
-                candidates, excluded = self._checked_choices(among, exclude)
-            if k is None:
-                chosen = self._choose(context, 1, candidates, excluded)
-                return self._catalogue.name(int(chosen[0]))
-            n_choices = self._n_choices(excluded) if candidates is None else len(candidates)
-            chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
-            return [self._catalogue.name(leaf) for leaf in chosen.tolist()]
+            names = self._names(self._decided(self._checked_context(context), k, among, exclude, missing, at_most))
+            return names[0] if k is None else names
+
+    def _checked_context(self, context: Any) -> Floats | None:
+        model = self._model
+        return None if context is None and model.is_scalar else checked_context(model, context)
+
+    def _names(self, chosen: BestActions) -> list[Hashable]:
+        return [self._catalogue.name(leaf) for leaf in chosen.nodes.tolist()]
+
+    def _decided(
+        self,
+        context: Floats | None,
+        k: int | None,
+        among: Sequence[Any] | None,
+        exclude: Sequence[Any] | None,
+        missing: str,
+        at_most: bool,
+    ) -> BestActions:
+        """`decide`, of a context that has been checked: nodes and scores."""
+        self._prepare()
+        candidates, excluded = self._checked_choices(among, exclude, missing)
+        if k is None:
+            return self._choose(context, 1, candidates, excluded)
+        n_choices = self._n_choices(excluded) if candidates is None else len(candidates)
+        return self._choose(context, _checked_k(k, n_choices, at_most), candidates, excluded)
 
     def _n_choices(self, excluded: Nodes) -> int:
         """How many actions there are without the retired and the excluded ones."""
         left_out = sum(node not in self._retired for node in excluded.tolist())
         return self._catalogue.n_actions - len(self._retired) - left_out
 
-    def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
+    def _checked_choices(
+        self, among: Sequence[Any] | None, exclude: Sequence[Any] | None, missing: str
+    ) -> tuple[Nodes | None, Nodes]:
         """The candidates (None: all actions), and the actions that are left out of all."""
+        if missing != "error":
+            _checks.one_of("missing", missing, ("error", "ignore"))
+        if among is None and (exclude is None or (isinstance(exclude, tuple) and not exclude)):
+            return None, NOTHING  # what most decisions have
         excluded = NOTHING
-        left_out = [] if exclude is None else listed(exclude, "exclude")
+        left_out = [] if exclude is None else self._present(listed(exclude, "exclude"), missing)
         if left_out:
             excluded = np.unique(self._catalogue.action_nodes(left_out))
         if among is None:
@@ -161,6 +213,9 @@ class ScoringPolicy(ABC):
         names = listed(among, "among")
         if not names:
             raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
+        names = self._present(names, missing)
+        if not names:
+            raise ValueError(f"among is {reprlib.repr(among)}, and none of these is there; give at least one that is")
         wanted = np.setdiff1d(self._catalogue.action_nodes(names), excluded)
         candidates = wanted[[node not in self._retired for node in wanted.tolist()]]
         if not len(candidates):
@@ -168,8 +223,18 @@ class ScoringPolicy(ABC):
             raise ValueError(f"{what} that among has; leave at least one")
         return candidates, excluded[:0]
 
-    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
+    def _present(self, names: list[Any], missing: str) -> list[Any]:
+        """The names, or, where missing ones are ignored, those that there are."""
+        return names if missing == "error" else [name for name in names if self._catalogue.find(name) >= 0]
+
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> BestActions:
         """The k best leaves, best first, of the candidates, or of all but the excluded."""
+        leaves, scores = self._scored(context, candidates, excluded)
+        best = largest(scores, k, self._rng)
+        return BestActions(leaves[best], scores[best])
+
+    def _scored(self, context: Floats | None, candidates: Nodes | None, excluded: Nodes) -> tuple[Nodes, Floats]:
+        """Leaves and their scores; what cannot be chosen scores minus infinity."""
         leaves, scores = self._model.tree.leaves, self._scores(context)
         if candidates is not None:
             leaves, scores = candidates, scores[np.searchsorted(leaves, candidates)]
@@ -177,7 +242,7 @@ class ScoringPolicy(ABC):
             scores = scores.copy()
             scores[np.searchsorted(leaves, excluded)] = -np.inf
             scores[np.searchsorted(leaves, list(self._retired))] = -np.inf
-        return leaves[largest(scores, k, self._rng)]
+        return leaves, scores
 
     def decide_many(self, contexts: Any) -> list[Hashable]:
         """One decision for each row of an (n, d) array of contexts, or, in a K-armed model, n of them.
@@ -202,33 +267,144 @@ class ScoringPolicy(ABC):
         """`decide`, of a context that has been checked."""
         with self._moment:
             self._prepare()
-            return self._catalogue.name(int(self._choose(context, 1, None, NOTHING)[0]))
+            return self._catalogue.name(int(self._choose(context, 1, None, NOTHING).nodes[0]))
 
-    def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
-        """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
+    def decision(
+        self,
+        context: Any = None,
+        *,
+        k: int | None = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = None,
+        missing: str = "error",
+        at_most: bool = False,
+        samples: int = 1_000,
+    ) -> Decision:
+        """What `decide` would have chosen, with how likely that was, ready to be logged.
 
-        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence; where it is
-        retired, it is zero. The decisions use up the policy's own random numbers, so the next ones differ from those
-        without this call.
+        The propensity is that of `propensity`, from up to `samples` draws; with ``samples=0`` it is left out. The
+        agent's own random numbers go on as after `decide`. All of it is of one moment: others learn before or after.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
+        >>> decision = agent.decision(k=2)
+        >>> decision.actions, [round(p, 1) for p in decision.propensities]
+        (['espresso', 'green'], [0.6, 0.7])
+        """
+        samples = _checks.whole_number("samples", samples, least=0)
+        with self._moment:
+            checked = self._checked_context(context)
+            chosen = self._decided(checked, k, among, exclude, missing, at_most)
+            names = self._names(chosen)
+            found = None
+            if samples:
+                rng = own_generator(self._rng)
+                size = None if k is None else len(names)
+                found = self._propensity(names, checked, size, among, exclude, missing, samples, rng)
+            return Decision(
+                action=names[0],
+                actions=names,
+                scores=chosen.scores.tolist(),
+                propensities=None if found is None else found.probability.tolist(),
+                # Where there is only a bound, the probability may be all of it lower.
+                propensity_errors=None if found is None else np.where(found[2], found[0], found[1]).tolist(),
+                context=None if checked is None else checked.tolist(),
+                among=None if among is None else listed(among, "among"),
+                exclude=None if exclude is None else listed(exclude, "exclude"),
+                at=self._time,
+                n_observations=self._n_seen,
+            )
+
+    def propensity(
+        self,
+        actions: Sequence[Any],
+        context: Any = None,
+        *,
+        k: int | None = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = None,
+        samples: int = 1_000,
+        seed: Any = None,
+    ) -> Propensity:
+        """How likely `decide`, asked the same, is to choose each of the given actions; with k, among the k.
+
+        Draws double in number until each standard error is at most a tenth of its probability, up to `samples` of
+        them. A draw gives the probability that the action wins against the rest of it, which says far more than whether
+        it won. Where no draw gave an action a chance, the probability is an upper bound that holds with 95% confidence;
+        where it is retired, left out, or not among the candidates, it is zero. Policies that draw nothing have exact
+        probabilities.
+
+        The agent's random numbers stay as they are. The draws follow from their state, or from `seed`.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
         >>> agent = bough.HierTS(bough.GaussianModel(tree, covariance=bough.by_depth([0.0, 0.0, 1.0])), seed=0)
-        >>> agent.propensity(["green", "black"], samples=10_000).probability.round(2)
-        array([0.32, 0.34])
+        >>> agent.propensity(["green", "black"], seed=1).probability.round(1)
+        array([0.3, 0.3])
         """
         samples = _checks.whole_number("samples", samples, least=1)
         with self._moment:
-            if context is not None or not self._model.is_scalar:
-                context = checked_context(self._model, context)
-            nodes = self._catalogue.action_nodes(listed(actions, "actions")).tolist()
-            names = [self._catalogue.name(node) for node in nodes]
-            never_chosen = np.array([node in self._retired for node in nodes], dtype=np.bool_)
-        times = Counter(self._chosen(context) for _ in range(samples))  # others may learn in between
-        share = np.array([times[name] for name in names], dtype=np.float64) / samples
-        never = (share == 0.0) & ~never_chosen
-        error = np.sqrt(share * (1.0 - share) / samples)
-        return Propensity(np.where(never, 1.0 - 0.05 ** (1.0 / samples), share), error, never)
+            rng = own_generator(self._rng) if seed is None else _seeds.generator(seed)
+            checked = self._checked_context(context)
+            return self._propensity(listed(actions, "actions"), checked, k, among, exclude, "error", samples, rng)
+
+    def _propensity(
+        self,
+        names: list[Any],
+        context: Floats | None,
+        k: int | None,
+        among: Sequence[Any] | None,
+        exclude: Sequence[Any] | None,
+        missing: str,
+        samples: int,
+        rng: np.random.Generator,
+    ) -> Propensity:
+        """`propensity` in a context that has been checked."""
+        self._prepare()
+        candidates, excluded = self._checked_choices(among, exclude, missing)
+        n_choices = self._n_choices(excluded) if candidates is None else len(candidates)
+        size = 1 if k is None else _checked_k(k, n_choices)
+        nodes = self._catalogue.action_nodes(names)
+        if candidates is None:
+            may_be = ~np.isin(nodes, excluded) & ~np.isin(nodes, list(self._retired))
+        else:
+            may_be = np.isin(nodes, candidates)
+        distinct, place = np.unique(nodes[may_be], return_inverse=True)
+        if size == n_choices or not len(distinct):  # all of them, whatever is drawn
+            return named_probabilities(Mean(np.ones(len(distinct)), np.zeros(len(distinct)), 0), place, may_be)
+        asked = Asked(distinct, context, size, candidates, excluded, n_choices)
+        return named_probabilities(self._probabilities(asked, samples, rng), place, may_be)
+
+    def _probabilities(self, asked: Asked, samples: int, rng: np.random.Generator) -> Mean:
+        """The probabilities of actions to be chosen; counted, where a subclass does not know better."""
+
+        def decided(other: np.random.Generator) -> BestActions:
+            mine, self._rng = self._rng, other
+            try:
+                return self._choose(asked.context, asked.k, asked.candidates, asked.excluded)
+            finally:
+                self._rng = mine
+
+        return estimated(Counted(decided, asked.nodes, rng), len(asked.nodes), samples)
+
+    def _certain(self, asked: Asked) -> Mean:
+        """`_probabilities` of a policy whose scores are not random: only ties are."""
+        leaves, scores = self._scored(asked.context, asked.candidates, asked.excluded)
+        own = scores[np.searchsorted(leaves, asked.nodes)]
+        return Mean(tied_shares(scores, own, asked.k), np.zeros(len(own)), 0)
+
+    def _choices(self, excluded: Nodes) -> Nodes:
+        """The actions that may be chosen, ascending."""
+        actions = self._catalogue.actions
+        left_out = np.union1d(excluded, list(self._retired))
+        return actions[~np.isin(actions, left_out)] if len(left_out) else actions
+
+    def __init_subclass__(cls) -> None:
+        """Have a subclass that decides in its own way not take over what is known of its parent's decisions."""
+        own = vars(cls)
+        if "_probabilities" not in own and ("_scores" in own or "_choose" in own):
+            cls._probabilities = ScoringPolicy._probabilities  # type: ignore[method-assign]
 
     @abstractmethod
     def _scores(self, context: Floats | None) -> Floats:
@@ -267,8 +443,10 @@ def as_list(name: Any) -> Sequence[Any]:
     return name if isinstance(name, list) else [name]
 
 
-def _checked_k(k: int, n_choices: int) -> int:
+def _checked_k(k: int, n_choices: int, at_most: bool = False) -> int:
+    if not isinstance(at_most, (bool, np.bool_)):
+        raise ValueError(f"at_most is {at_most!r}; give True or False")
     k = _checks.whole_number("k", k, least=1)
-    if k > n_choices:
+    if k > n_choices and not at_most:
         raise ValueError(f"k is {k}; give at most {n_choices}, the number of actions to choose from")
-    return k
+    return min(k, n_choices)

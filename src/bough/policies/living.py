@@ -69,6 +69,14 @@ class LivingPolicy(ScoringPolicy):
         return self.posterior._lock  # type: ignore[no-any-return]
 
     @property
+    def _n_seen(self) -> int:
+        return self.posterior.n_observations
+
+    @property
+    def _time(self) -> Any:
+        return self.posterior.now
+
+    @property
     def _learning(self) -> AbstractContextManager[Any]:
         """A lock that keeps refits away; it is taken before that of the moment, never after it."""
         return nullcontext() if self._refit is None else self._refit.lock
