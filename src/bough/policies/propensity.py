@@ -12,7 +12,6 @@ give for each draw the probability of each asked action.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -96,7 +95,9 @@ def estimated(chances: Chances, n_asked: int, samples: int) -> Mean:
 
 def own_generator(rng: np.random.Generator) -> np.random.Generator:
     """A generator that follows from the state of another one, which stays as it is."""
-    return np.random.default_rng(copy.deepcopy(rng).integers(2**63, size=4))
+    twin = type(rng.bit_generator)(0)
+    twin.state = rng.bit_generator.state
+    return np.random.default_rng(np.random.Generator(twin).integers(2**63, size=4))
 
 
 def tied_shares(scores: Floats, own: Floats, k: int) -> Floats:
