@@ -21,7 +21,8 @@ from bough.model.files import model_contents, restored_model
 from bough.model.logistic import logistic_moments
 from bough.model.model import Model
 from bough.policies import files
-from bough.policies.base import ScoringPolicy, as_list
+from bough.policies.base import as_list
+from bough.policies.logged import LoggedPolicy
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.policies.propensity import Asked, BetaDraws, Mean, estimated
 from bough.tree.catalogue import Catalogue
@@ -71,7 +72,7 @@ class Greedy(PosteriorPolicy):
         return self._certain(asked)
 
 
-class BetaTS(ScoringPolicy):
+class BetaTS(LoggedPolicy):
     """Thompson sampling with an independent Beta distribution for each action's probability of a click.
 
     What most people use for clicks today, as a baseline: it knows nothing of the tree. Each action's prior is the Beta

@@ -12,7 +12,8 @@ from bough import _checks
 from bough._arrays import Nodes
 from bough.inference.adoption import Gone
 from bough.model.model import Model
-from bough.policies.base import ScoringPolicy, as_list
+from bough.policies.base import as_list
+from bough.policies.logged import LoggedPolicy
 from bough.posterior import Posterior
 from bough.tree.catalogue import Catalogue
 from bough.tree.changes import Changes
@@ -45,7 +46,7 @@ class Star:
         return star, place
 
 
-class LivingPolicy(ScoringPolicy):
+class LivingPolicy(LoggedPolicy):
     """A policy with a posterior whose catalogue changes."""
 
     posterior: Posterior
