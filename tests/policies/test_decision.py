@@ -6,6 +6,7 @@ apart: false-alarm rate 6e-7 a comparison where the errors are normal, about 1e-
 
 import copy
 import json
+import uuid
 from datetime import UTC, date, datetime
 
 import numpy as np
@@ -242,6 +243,20 @@ def test_a_rare_choice_that_counting_cannot_see_has_its_exact_probability():
     assert abs(probability[0] - exact) <= MOST_ERRORS * error[0]
 
 
+@pytest.mark.parametrize("k", [1, 10])
+def test_alike_actions_of_a_large_tree_have_equal_shares(k):
+    agent = bough.HierTS(bough.problems.constant(branching=10, height=4), seed=0)
+    assert agent._searches
+    name = agent.decide()
+    probability, error, _ = agent.propensity([name, 11110], k=k, samples=4_000)
+    assert (np.abs(probability - k / 10**4) <= MOST_ERRORS * error).all()
+    assert (error < np.sqrt(k / 10**4 / 4_000)).all()  # less than counting's
+    agent.add("new", under=agent.posterior._engine.model.tree.path(name)[-2])
+    probability, error, _ = agent.propensity([name, "new"], k=k, samples=4_000)
+    assert (np.abs(probability - k / 10**4) <= MOST_ERRORS * error + 0.02 * k / 10**4).all()
+    assert agent.posterior._catalogue.is_changed
+
+
 def test_samples_double_until_the_error_is_a_tenth():
     taken = []
 
@@ -291,7 +306,9 @@ def test_a_decision_goes_through_json():
     assert (row["at"], row["version"]) == (3.0, bough.__version__)
     assert row["n_observations"] == agent.posterior.n_observations
     assert row["propensity"] == decision.propensities[0] == 1.0
-    assert len(row["decision_id"]) == 32
+    assert uuid.UUID(row["decision_id"]).version == 4
+    assert uuid.UUID(row["decision_id"]).variant == uuid.RFC_4122
+    assert uuid.UUID(row["decision_id"]).hex == row["decision_id"]
     assert agent.decision(CONTEXT, samples=0).decision_id != decision.decision_id
     assert decision.scores[0] >= decision.scores[1]
 

@@ -96,7 +96,7 @@ class PreparedSearch(NamedTuple):
         """The part of a joint draw that has to be drawn."""
         parameters = self.engine.touched_values(rng)
         values = parameters if self.context is None else parameters @ self.context
-        if self.slots is not self.engine.slots:
+        if self.slots.count > len(values):
             values = self.untouched.extend_values(values, self.slots, self.deviation, self.mean, rng)
         return Draw(parameters, values)
 

@@ -15,6 +15,7 @@ from scipy.special import log_ndtr, ndtri
 
 from bough._arrays import Floats, Nodes
 from bough.inference.kernels import groups, regular, search
+from bough.inference.normals import standard_normals
 from bough.inference.rate_tables import RateTables, rate_tables
 from bough.inference.slots import Slots, grown
 from bough.tree.tree import Tree
@@ -111,9 +112,10 @@ class Untouched:
         self, value: Floats, more: Slots, deviation: Floats, mean: float, rng: np.random.Generator
     ) -> Floats:
         """The values of touched nodes, and draws of what `extended` has in addition."""
-        values = grown(value, more.count)
-        with rng.bit_generator.lock:
-            groups.extend_values(len(value), values, more.node, more.parent, self._class_of_node, deviation, mean, rng)
+        n = len(value)
+        values = np.empty(more.count)
+        values[:n], values[n:] = value, standard_normals(rng, (more.count - n,))
+        groups.extend_values(n, values, more.node, more.parent, self._class_of_node, deviation, mean)
         return values
 
     def _extended(self, excluded: Nodes, touched: Slots) -> tuple[Untouched, Slots]:

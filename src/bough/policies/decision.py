@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from datetime import date, time
@@ -49,7 +49,7 @@ class Decision:
     """How much the agent had learned from."""
     version: str = __version__
     """The version of bough that decided."""
-    decision_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    decision_id: str = field(default_factory=lambda: _new_id())
     """A name for the decision that no other has, to find it by when its reward comes."""
 
     @property
@@ -89,6 +89,15 @@ class Decision:
             "n_observations": self.n_observations,
             "version": self.version,
         }
+
+
+_BITS_OF_VERSION = 0xF000 << 64 | 0xC000 << 48
+_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
+
+
+def _new_id() -> str:
+    """What `uuid.uuid4().hex` would give, in a third of the time: it is much of what a logged decision adds."""
+    return f"{int.from_bytes(os.urandom(16), 'big') & ~_BITS_OF_VERSION | _VERSION_4:032x}"
 
 
 def _plain(value: Any) -> Any:

@@ -214,26 +214,32 @@ class Searched:
     def __init__(self, posterior: Posterior, asked: Asked, search: PreparedSearch, rng: np.random.Generator) -> None:
         self._search, self._k, self._rng = search, asked.k, rng
         self._n_best = min(asked.k, asked.n_choices - len(asked.nodes))
-        self._own = search.slots.find(asked.nodes)
-        self._parents = search.slots.parent[self._own]
-        # An untouched action is around its parent's value; a touched one needs the parent's whole parameter.
+        own = search.slots.find(asked.nodes)
+        parents = search.slots.parent[own]
+        self._places = np.concatenate([own, parents])
+        self._laws = laws_of(posterior, asked.nodes, asked.context)
+        # A vector has to be known whole where the law is not the prior's, which needs its value alone.
         self._touched = np.flatnonzero(posterior._engine.slots.find(asked.nodes) >= 0)
-        laws = laws_of(posterior, asked.nodes, asked.context)
-        self._deviation = laws.deviation
-        self._laws = Laws(*(part[self._touched] for part in laws))
-        self.width = len(asked.nodes) + asked.k
+        self._above = parents[self._touched]
+        self.width = self._laws.gain.size + asked.k
 
     def __call__(self, n: int) -> Floats:
-        best = np.empty((n, self._n_best))
-        own, centre = np.empty((n, len(self._own))), np.empty((n, len(self._own)))
-        touched, above = self._touched, self._parents[self._touched]
+        search, rng, is_scalar = self._search, self._rng, self._laws.gain.ndim == 1
+        best, values_here = np.empty((n, self._n_best)), np.empty((n, len(self._places)))
+        above = np.empty((n, *self._laws.gain[self._touched].shape))
         for i in range(n):
-            parameters, values = self._search.draw(self._rng)
-            own[i], centre[i] = values[self._own], values[self._parents]
-            centre[i, touched] = self._laws.centre(parameters[above])
+            parameters, values = search.draw(rng)
+            values_here[i] = values[self._places]
+            if not is_scalar:
+                above[i] = parameters[self._above]
             if self._n_best:
-                best[i] = self._search.best(values, self._n_best, self._rng)[1]
-        return _chances(np.hstack([best, own]), own, centre, self._deviation, self._k)
+                best[i] = search.best(values, self._n_best, rng)[1]
+        own, centre = np.hsplit(values_here, 2)
+        if is_scalar:
+            centre = self._laws.centre(centre)
+        else:
+            centre[:, self._touched] = Laws(*(part[self._touched] for part in self._laws)).centre(above)
+        return _chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
 
 
 def chances_of_posterior(
