@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from bough.model.gaussian import GaussianModel
     from bough.model.model import MeanReward
     from bough.model.poisson import PoissonModel
-    from bough.policies.base import Policy, Propensity
+    from bough.policies.base import Policy
     from bough.policies.baselines import BayesUCB, BetaTS, Greedy
+    from bough.policies.decision import Decision
+    from bough.policies.propensity import Propensity
     from bough.policies.thompson import TS, FlatTS, HierTS
     from bough.posterior import Posterior
     from bough.simulation import problems
@@ -46,6 +48,7 @@ _HOME = {
     "Changes": "bough.tree.changes",
     "Comparison": "bough.simulation.result",
     "Conditional": "bough.inference.answers",
+    "Decision": "bough.policies.decision",
     "DriftFit": "bough.learning.drift",
     "Estimate": "bough.learning.report",
     "ExplainedNode": "bough.explanation",
@@ -62,7 +65,7 @@ _HOME = {
     "Posterior": "bough.posterior",
     "PriorFit": "bough.learning.report",
     "Problem": "bough.simulation.worlds",
-    "Propensity": "bough.policies.base",
+    "Propensity": "bough.policies.propensity",
     "Residuals": "bough.simulation.worlds",
     "Simulation": "bough.simulation.result",
     "Statistics": "bough.data.statistics",
@@ -94,6 +97,7 @@ __all__ = [
     "Changes",
     "Comparison",
     "Conditional",
+    "Decision",
     "DriftFit",
     "Estimate",
     "ExplainedNode",

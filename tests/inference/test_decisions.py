@@ -258,7 +258,7 @@ def test_many_decisions_at_once_and_their_propensities(policy):
     assert len(armed.decide_many(5)) == 5
     assert armed.decide_many(0) == []
     probability, error, is_bound = armed.propensity(list(UNEVEN.actions), samples=400)
-    assert probability[~is_bound].sum() == pytest.approx(1.0)
+    assert probability[~is_bound].sum() == pytest.approx(1.0, abs=5.0 * error.sum())
     assert (error[is_bound] == 0).all()
 
 

@@ -120,8 +120,8 @@ class Engine(Protocol):
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
         ...
 
-    def touched_values(self, rng: np.random.Generator, context: Any) -> Floats:
-        """(T,) a joint draw of the touched nodes by slot, in the direction of the context."""
+    def touched_values(self, rng: np.random.Generator) -> Floats:
+        """(T,) or (T, d): a joint draw of the touched nodes, by slot."""
         ...
 
     def class_deviations(self, context: Any) -> Floats:

@@ -163,7 +163,7 @@ class ScalarEngine(TableEngine):
         draws.sample_some(normals, parent_position, classes, self._deviation, self._mean, slots, self._law)
         return normals
 
-    def touched_values(self, rng: np.random.Generator, _context: None = None) -> Floats:
+    def touched_values(self, rng: np.random.Generator) -> Floats:
         """(T,) a joint draw of the touched nodes, by slot."""
         self._made_good()
         values = standard_normals(rng, (self.slots.count,))
@@ -203,7 +203,7 @@ class ScalarEngine(TableEngine):
         if slot < 0:
             return 1.0, 0.0, float(self._variance[self._class_of_node[node]])
         gain, offset, _ = self._law[slot].tolist()
-        variance = float(self._variance[self._class_of_node[node]] * gain)
+        variance = float(self._variance[self.slots.class_[slot]] * gain)
         loss = variance * float(self._state[slot, kernels.M])  # 1 - gain, without the cancellation
         return gain, offset + loss * self._mean, variance
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bough._arrays import Floats, Nodes
 from bough.inference.engine import Engine
+from bough.inference.slots import Slots
 from bough.inference.untouched import Untouched
 from bough.model.model import Model
 
@@ -41,6 +44,17 @@ class Search:
         That is where actions may tie, where a node has very many children of unlike variances, and in trees of more
         than 64 levels.
         """
+        prepared = self.without(engine, context, excluded)
+        if prepared is None:
+            return None
+        nodes, scores, self.visited = prepared.best(prepared.draw(rng).values, k, rng)
+        return nodes, scores
+
+    def without(self, engine: Engine, context: Floats | None, excluded: Nodes) -> PreparedSearch | None:
+        """What searches of several draws share, until the engine learns more; None where the tree cannot be searched.
+
+        The excluded actions are drawn with the rest, and not chosen.
+        """
         model = self._model
         if not engine.is_searchable or model.tree.height > _DEEPEST:
             return None
@@ -53,8 +67,39 @@ class Search:
         if limits is None:
             return None
         untouched.sync(slots)
-        value = engine.touched_values(rng, context)
         if len(excluded) or not slots.count:
-            untouched, slots, value = untouched.extend(excluded, slots, value, deviation, mean, rng)
-        nodes, scores, self.visited = untouched.search(slots, value, deviation, limits, k, rng)
-        return nodes, scores
+            untouched, slots = untouched.extended(excluded, slots)
+        return PreparedSearch(engine, context, untouched, slots, deviation, mean, limits)
+
+
+class Draw(NamedTuple):
+    """One joint draw of the touched nodes, and of what a search has in addition."""
+
+    parameters: Floats
+    """(T,) or (T, d) of the touched nodes, by slot."""
+    values: Floats
+    """(T + more,) in the direction of the context, by the slots of the search."""
+
+
+class PreparedSearch(NamedTuple):
+    """What searches share while nothing is learned: one context, and the same actions left out."""
+
+    engine: Engine
+    context: Floats | None
+    untouched: Untouched
+    slots: Slots
+    deviation: Floats
+    mean: float
+    limits: tuple[Floats, Floats]
+
+    def draw(self, rng: np.random.Generator) -> Draw:
+        """The part of a joint draw that has to be drawn."""
+        parameters = self.engine.touched_values(rng)
+        values = parameters if self.context is None else parameters @ self.context
+        if self.slots.count > len(values):
+            values = self.untouched.extend_values(values, self.slots, self.deviation, self.mean, rng)
+        return Draw(parameters, values)
+
+    def best(self, values: Floats, k: int, rng: np.random.Generator) -> tuple[Nodes, Floats, int]:
+        """The k best actions of the draw that has these values, their scores, and the work it took."""
+        return self.untouched.search(self.slots, values, self.deviation, self.limits, k, rng)

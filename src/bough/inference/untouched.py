@@ -15,6 +15,7 @@ from scipy.special import log_ndtr, ndtri
 
 from bough._arrays import Floats, Nodes
 from bough.inference.kernels import groups, regular, search
+from bough.inference.normals import standard_normals
 from bough.inference.rate_tables import RateTables, rate_tables
 from bough.inference.slots import Slots, grown
 from bough.tree.tree import Tree
@@ -96,23 +97,26 @@ class Untouched:
         narrowest = np.array([deviation[classes].min() for classes in self._classes])
         return widest, narrowest
 
-    def extend(
-        self, excluded: Nodes, touched: Slots, value: Floats, deviation: Floats, mean: float, rng: np.random.Generator
-    ) -> tuple[Untouched, Slots, Floats]:
-        """The root and the excluded actions drawn as if touched, in copies: the groups below, the slots, their values.
+    def extended(self, excluded: Nodes, touched: Slots) -> tuple[Untouched, Slots]:
+        """The groups below, and the slots, as if the root and the excluded actions were touched, in copies.
 
         The excluded ones cannot be chosen there.
         """
-        if not touched.count and not len(excluded):  # before any observation: the root alone, every time
-            if self._root_alone is None:
-                self._root_alone = self._extended(excluded, touched)
-            twin, more = self._root_alone
-        else:
-            twin, more = self._extended(excluded, touched)
-        values = grown(value, more.count)
-        with rng.bit_generator.lock:
-            groups.extend_values(len(value), values, more.node, more.parent, self._class_of_node, deviation, mean, rng)
-        return twin, more, values
+        if touched.count or len(excluded):
+            return self._extended(excluded, touched)
+        if self._root_alone is None:  # before any observation: the root alone, every time
+            self._root_alone = self._extended(excluded, touched)
+        return self._root_alone
+
+    def extend_values(
+        self, value: Floats, more: Slots, deviation: Floats, mean: float, rng: np.random.Generator
+    ) -> Floats:
+        """The values of touched nodes, and draws of what `extended` has in addition."""
+        n = len(value)
+        values = np.empty(more.count)
+        values[:n], values[n:] = value, standard_normals(rng, (more.count - n,))
+        groups.extend_values(n, values, more.node, more.parent, self._class_of_node, deviation, mean)
+        return values
 
     def _extended(self, excluded: Nodes, touched: Slots) -> tuple[Untouched, Slots]:
         more, twin = touched.copy(), self.copy()

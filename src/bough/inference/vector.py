@@ -244,8 +244,8 @@ class VectorEngine(TableEngine):
         )  # fmt: skip
         return normals
 
-    def touched_values(self, rng: np.random.Generator, context: Floats) -> Floats:
-        """(T,) a joint draw of the touched nodes by slot, in the direction of the context."""
+    def touched_values(self, rng: np.random.Generator) -> Floats:
+        """(T, d) a joint draw of the touched nodes, by slot."""
         n = self.slots.count
         values = standard_normals(rng, (n, len(self._mean)))
         slots = np.arange(n, dtype=np.int32)
@@ -253,7 +253,7 @@ class VectorEngine(TableEngine):
             values, self.slots.parent, self.slots.class_, self._factor, self._mean, slots, self._pull, self._target,
             self._refreshed_roots(),
         )  # fmt: skip
-        return values @ context
+        return values
 
     def class_deviations(self, context: Floats) -> Floats:
         """(n_classes,) the standard deviation of a node given its parent, in the direction of the context."""

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import reprlib
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
 from bough import _checks
-from bough._arrays import Flags, Floats, Integers, Nodes
+from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import checked_context, checked_contexts
+from bough.inference.answers import BestActions
 from bough.model.model import Model
 from bough.tree.catalogue import Catalogue
 
 NOTHING = np.empty(0, dtype=np.int32)
-
-
-class Propensity(NamedTuple):
-    """How likely each of some actions is to be chosen; made by `propensity`."""
-
-    probability: Floats
-    standard_error: Floats
-    is_upper_bound: Flags
-    """True where the action was never chosen and `probability` is only known not to be exceeded."""
 
 
 @runtime_checkable
@@ -97,17 +89,31 @@ class ScoringPolicy(ABC):
         """`decide`, of a context that has been checked: the place of the action in `tree.actions`."""
         with self._moment:
             self._prepare()
-            leaf = self._choose(context, 1, None, NOTHING)[0]
+            leaf = self._choose(context, 1, None, NOTHING).nodes[0]
             return int(np.searchsorted(self._model.tree.leaves, leaf))
 
     @overload
     def decide(
-        self, context: Any = None, *, k: None = None, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+        self,
+        context: Any = None,
+        *,
+        k: None = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = (),
+        missing: str = "error",
+        at_most: bool = False,
     ) -> Hashable: ...
 
     @overload
     def decide(
-        self, context: Any = None, *, k: int, among: Sequence[Any] | None = None, exclude: Sequence[Any] = ()
+        self,
+        context: Any = None,
+        *,
+        k: int,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = (),
+        missing: str = "error",
+        at_most: bool = False,
     ) -> list[Hashable]: ...
 
     def decide(
@@ -116,42 +122,67 @@ class ScoringPolicy(ABC):
         *,
         k: int | None = None,
         among: Sequence[Any] | None = None,
-        exclude: Sequence[Any] = (),
+        exclude: Sequence[Any] | None = (),
+        missing: str = "error",
+        at_most: bool = False,
     ) -> Hashable | list[Hashable]:
         """The action to take: its name, or with `k` the names of the k best, best first.
 
         `among` restricts the choice to the given actions, and `exclude` leaves some out. Ties are broken at random.
+        ``missing="ignore"`` passes over names in these that there are no longer, and with ``at_most=True`` a k beyond
+        the actions to choose from gives all of them.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
         >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
         >>> agent.decide(), agent.decide(k=2), agent.decide(among=["green", "black"]), agent.decide(exclude=["black"])
         ('espresso', ['black', 'green'], 'black', 'espresso')
+        >>> agent.decide(k=5, among=["green", "oolong"], missing="ignore", at_most=True)
+        ['green']
         """
         with self._moment:
-            model = self._model
-            if context is not None or not model.is_scalar:
-                context = checked_context(model, context)
-            self._prepare()
-            candidates, excluded = None, NOTHING  # what most decisions have
-            if among is not None or not isinstance(exclude, tuple) or exclude:
-                candidates, excluded = self._checked_choices(among, exclude)
-            if k is None:
-                chosen = self._choose(context, 1, candidates, excluded)
-                return self._catalogue.name(int(chosen[0]))
-            n_choices = self._n_choices(excluded) if candidates is None else len(candidates)
-            chosen = self._choose(context, _checked_k(k, n_choices), candidates, excluded)
-            return [self._catalogue.name(leaf) for leaf in chosen.tolist()]
+            names = self._names(self._decided(self._checked_context(context), k, among, exclude, missing, at_most))
+            return names[0] if k is None else names
+
+    def _checked_context(self, context: Any) -> Floats | None:
+        model = self._model
+        return None if context is None and model.is_scalar else checked_context(model, context)
+
+    def _names(self, chosen: BestActions) -> list[Hashable]:
+        return [self._catalogue.name(leaf) for leaf in chosen.nodes.tolist()]
+
+    def _decided(
+        self,
+        context: Floats | None,
+        k: int | None,
+        among: Sequence[Any] | None,
+        exclude: Sequence[Any] | None,
+        missing: str,
+        at_most: bool,
+    ) -> BestActions:
+        """`decide`, of a context that has been checked: nodes and scores."""
+        self._prepare()
+        candidates, excluded = self._checked_choices(among, exclude, missing)
+        if k is None:
+            return self._choose(context, 1, candidates, excluded)
+        n_choices = self._n_choices(excluded) if candidates is None else len(candidates)
+        return self._choose(context, checked_k(k, n_choices, at_most), candidates, excluded)
 
     def _n_choices(self, excluded: Nodes) -> int:
         """How many actions there are without the retired and the excluded ones."""
         left_out = sum(node not in self._retired for node in excluded.tolist())
         return self._catalogue.n_actions - len(self._retired) - left_out
 
-    def _checked_choices(self, among: Sequence[Any] | None, exclude: Sequence[Any]) -> tuple[Nodes | None, Nodes]:
+    def _checked_choices(
+        self, among: Sequence[Any] | None, exclude: Sequence[Any] | None, missing: str
+    ) -> tuple[Nodes | None, Nodes]:
         """The candidates (None: all actions), and the actions that are left out of all."""
+        if missing != "error":
+            _checks.one_of("missing", missing, ("error", "ignore"))
+        if among is None and (exclude is None or (isinstance(exclude, tuple) and not exclude)):
+            return None, NOTHING  # what most decisions have
         excluded = NOTHING
-        left_out = [] if exclude is None else listed(exclude, "exclude")
+        left_out = [] if exclude is None else self._present(listed(exclude, "exclude"), missing)
         if left_out:
             excluded = np.unique(self._catalogue.action_nodes(left_out))
         if among is None:
@@ -161,6 +192,9 @@ class ScoringPolicy(ABC):
         names = listed(among, "among")
         if not names:
             raise ValueError("among is empty; give at least one action, or leave it out to choose among all")
+        names = self._present(names, missing)
+        if not names:
+            raise ValueError(f"among is {reprlib.repr(among)}, and none of these is there; give at least one that is")
         wanted = np.setdiff1d(self._catalogue.action_nodes(names), excluded)
         candidates = wanted[[node not in self._retired for node in wanted.tolist()]]
         if not len(candidates):
@@ -168,8 +202,18 @@ class ScoringPolicy(ABC):
             raise ValueError(f"{what} that among has; leave at least one")
         return candidates, excluded[:0]
 
-    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
+    def _present(self, names: list[Any], missing: str) -> list[Any]:
+        """The names, or, where missing ones are ignored, those that there are."""
+        return names if missing == "error" else [name for name in names if self._catalogue.find(name) >= 0]
+
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> BestActions:
         """The k best leaves, best first, of the candidates, or of all but the excluded."""
+        leaves, scores = self._scored(context, candidates, excluded)
+        best = largest(scores, k, self._rng)
+        return BestActions(leaves[best], scores[best])
+
+    def _scored(self, context: Floats | None, candidates: Nodes | None, excluded: Nodes) -> tuple[Nodes, Floats]:
+        """Leaves and their scores; what cannot be chosen scores minus infinity."""
         leaves, scores = self._model.tree.leaves, self._scores(context)
         if candidates is not None:
             leaves, scores = candidates, scores[np.searchsorted(leaves, candidates)]
@@ -177,7 +221,7 @@ class ScoringPolicy(ABC):
             scores = scores.copy()
             scores[np.searchsorted(leaves, excluded)] = -np.inf
             scores[np.searchsorted(leaves, list(self._retired))] = -np.inf
-        return leaves[largest(scores, k, self._rng)]
+        return leaves, scores
 
     def decide_many(self, contexts: Any) -> list[Hashable]:
         """One decision for each row of an (n, d) array of contexts, or, in a K-armed model, n of them.
@@ -202,33 +246,7 @@ class ScoringPolicy(ABC):
         """`decide`, of a context that has been checked."""
         with self._moment:
             self._prepare()
-            return self._catalogue.name(int(self._choose(context, 1, None, NOTHING)[0]))
-
-    def propensity(self, actions: Sequence[Any], context: Any = None, samples: int = 1_000) -> Propensity:
-        """How likely `decide(context)` is to choose each of the given actions, from that many decisions.
-
-        Where an action was never chosen, the probability is an upper bound that holds with 95% confidence; where it is
-        retired, it is zero. The decisions use up the policy's own random numbers, so the next ones differ from those
-        without this call.
-
-        >>> import bough
-        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
-        >>> agent = bough.HierTS(bough.GaussianModel(tree, covariance=bough.by_depth([0.0, 0.0, 1.0])), seed=0)
-        >>> agent.propensity(["green", "black"], samples=10_000).probability.round(2)
-        array([0.32, 0.34])
-        """
-        samples = _checks.whole_number("samples", samples, least=1)
-        with self._moment:
-            if context is not None or not self._model.is_scalar:
-                context = checked_context(self._model, context)
-            nodes = self._catalogue.action_nodes(listed(actions, "actions")).tolist()
-            names = [self._catalogue.name(node) for node in nodes]
-            never_chosen = np.array([node in self._retired for node in nodes], dtype=np.bool_)
-        times = Counter(self._chosen(context) for _ in range(samples))  # others may learn in between
-        share = np.array([times[name] for name in names], dtype=np.float64) / samples
-        never = (share == 0.0) & ~never_chosen
-        error = np.sqrt(share * (1.0 - share) / samples)
-        return Propensity(np.where(never, 1.0 - 0.05 ** (1.0 / samples), share), error, never)
+            return self._catalogue.name(int(self._choose(context, 1, None, NOTHING).nodes[0]))
 
     @abstractmethod
     def _scores(self, context: Floats | None) -> Floats:
@@ -267,8 +285,10 @@ def as_list(name: Any) -> Sequence[Any]:
     return name if isinstance(name, list) else [name]
 
 
-def _checked_k(k: int, n_choices: int) -> int:
+def checked_k(k: int, n_choices: int, at_most: bool = False) -> int:
+    if not isinstance(at_most, (bool, np.bool_)):
+        raise ValueError(f"at_most is {at_most!r}; give True or False")
     k = _checks.whole_number("k", k, least=1)
-    if k > n_choices:
+    if k > n_choices and not at_most:
         raise ValueError(f"k is {k}; give at most {n_choices}, the number of actions to choose from")
-    return k
+    return min(k, n_choices)

@@ -21,8 +21,10 @@ from bough.model.files import model_contents, restored_model
 from bough.model.logistic import logistic_moments
 from bough.model.model import Model
 from bough.policies import files
-from bough.policies.base import ScoringPolicy, as_list
+from bough.policies.base import as_list
+from bough.policies.logged import LoggedPolicy
 from bough.policies.posterior_policy import PosteriorPolicy
+from bough.policies.propensity import Asked, BetaDraws, Mean, estimated
 from bough.tree.catalogue import Catalogue
 
 
@@ -45,6 +47,9 @@ class BayesUCB(PosteriorPolicy):
         mean, variance = self.posterior.action_moments(context)
         return mean + quantile * np.sqrt(variance)
 
+    def _probabilities(self, asked: Asked, _samples: int, _rng: np.random.Generator) -> Mean:
+        return self._certain(asked)
+
 
 class Greedy(PosteriorPolicy):
     """The action with the highest expected reward: no exploration but what ties and priors give.
@@ -63,8 +68,11 @@ class Greedy(PosteriorPolicy):
         mean = self.posterior.model.tree.at_leaves(self.posterior.mean)
         return mean if context is None else mean @ context
 
+    def _probabilities(self, asked: Asked, _samples: int, _rng: np.random.Generator) -> Mean:
+        return self._certain(asked)
 
-class BetaTS(ScoringPolicy):
+
+class BetaTS(LoggedPolicy):
     """Thompson sampling with an independent Beta distribution for each action's probability of a click.
 
     What most people use for clicks today, as a baseline: it knows nothing of the tree. Each action's prior is the Beta
@@ -115,6 +123,10 @@ class BetaTS(ScoringPolicy):
     @property
     def _moment(self) -> AbstractContextManager[Any]:
         return self._lock
+
+    @property
+    def _n_seen(self) -> int:
+        return self._n_observations
 
     def retire(self, name: Any) -> None:
         """Never choose an action again, or a list of them; as `HierTS.retire`.
@@ -214,6 +226,14 @@ class BetaTS(ScoringPolicy):
     def _scores(self, _context: Floats | None) -> Floats:
         with self._lock:
             return np.asarray(self._rng.beta(self.successes, self.failures))
+
+    def _probabilities(self, asked: Asked, samples: int, rng: np.random.Generator) -> Mean:
+        candidates = self._choices(asked.excluded) if asked.candidates is None else asked.candidates
+        places = np.searchsorted(self.model.tree.leaves, candidates)
+        chances = BetaDraws(
+            self.successes[places], self.failures[places], np.searchsorted(candidates, asked.nodes), asked.k, rng
+        )
+        return estimated(chances, len(asked.nodes), samples)
 
 
 def _matched_beta(mean: float, variance: float) -> tuple[float, float]:

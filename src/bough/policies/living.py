@@ -13,7 +13,8 @@ from bough import _checks
 from bough._arrays import Nodes
 from bough.inference.adoption import Gone
 from bough.model.model import Model
-from bough.policies.base import ScoringPolicy, as_list
+from bough.policies.base import as_list
+from bough.policies.logged import LoggedPolicy
 from bough.posterior import Posterior
 from bough.tree.catalogue import Catalogue
 from bough.tree.changes import Changes
@@ -46,7 +47,7 @@ class Star:
         return star, place
 
 
-class LivingPolicy(ScoringPolicy):
+class LivingPolicy(LoggedPolicy):
     """A policy with a posterior whose catalogue changes."""
 
     posterior: Posterior
@@ -68,6 +69,14 @@ class LivingPolicy(ScoringPolicy):
     @property
     def _moment(self) -> AbstractContextManager[Any]:
         return self.posterior._lock  # type: ignore[no-any-return]
+
+    @property
+    def _n_seen(self) -> int:
+        return self.posterior.n_observations
+
+    @property
+    def _time(self) -> Any:
+        return self.posterior.now
 
     @property
     def _learning(self) -> AbstractContextManager[Any]:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from bough._arrays import Floats, Nodes
+from bough.inference.answers import BestActions
 from bough.model.model import Model
 from bough.policies.base import largest
 from bough.policies.posterior_policy import PosteriorPolicy
+from bough.policies.propensity import Asked, Mean, chances_of_posterior, estimated
 from bough.posterior import Posterior
 
 SMALL = 2_000  # nodes: drawing so few takes less time than searching
@@ -52,18 +54,25 @@ class HierTS(PosteriorPolicy):
     def _options(self) -> dict[str, Any]:
         return {**super()._options, "search": self._search}
 
-    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> Nodes:
+    def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> BestActions:
         posterior = self.posterior
         if candidates is not None:
             parameters = posterior._sample_leaves(candidates, self._rng)
             scores = parameters if context is None else parameters @ context
-            return candidates[largest(scores, k, self._rng)]
+            chosen = largest(scores, k, self._rng)
+            return BestActions(candidates[chosen], scores[chosen])
         if self._searches:
             best = posterior._search(self._rng, context, k, excluded)
             if best is not None:
-                return best.nodes
+                return best
             excluded = posterior._fold(excluded)
         return super()._choose(context, k, None, excluded)
+
+    def _probabilities(self, asked: Asked, samples: int, rng: np.random.Generator) -> Mean:
+        chances = chances_of_posterior(
+            self.posterior, asked, self._searches, lambda: self._choices(asked.excluded), rng
+        )
+        return estimated(chances, len(asked.nodes), samples)
 
     @property
     def _searches(self) -> bool:

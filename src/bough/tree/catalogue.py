@@ -113,6 +113,15 @@ class Catalogue:
         start = self.tree.child_start
         return start[nodes] == start[nodes + 1]
 
+    @property
+    def actions(self) -> Nodes:
+        """The nodes of all actions that there are now, ascending."""
+        n = self.tree.n_nodes
+        if not self._names:
+            return self.tree.leaves
+        nodes = np.append(self.tree.leaves, np.arange(n, n + len(self._names), dtype=np.int32))
+        return nodes[~np.isin(nodes, list(self._gone | self._categories))]
+
     def name(self, node: int) -> Hashable:
         """The name of a node."""
         n = self.n_tree_nodes

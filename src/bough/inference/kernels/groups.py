@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.jit import kernel
 
@@ -51,18 +49,17 @@ def sync(
 @kernel
 def extend_values(
     start: int,
-    value: Floats,  # (T,)
+    value: Floats,  # (T,) standard normals from start on
     slot_node: Nodes,  # (T,)
     slot_parent: Nodes,  # (T,)
     class_of_node: Nodes,  # (V,)
     deviation: Floats,  # (n_classes,)
     mean: float,
-    rng: np.random.Generator,
 ) -> None:
     """Overwrites the values of slots from start on, where nothing has been observed, with draws from the prior."""
     for slot in range(start, len(value)):
         above = value[slot_parent[slot]] if slot_parent[slot] >= 0 else mean
-        value[slot] = above + deviation[class_of_node[slot_node[slot]]] * rng.standard_normal()
+        value[slot] = above + deviation[class_of_node[slot_node[slot]]] * value[slot]
 
 
 @kernel

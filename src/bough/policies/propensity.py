@@ -1,0 +1,265 @@
+"""How likely actions are to be chosen: averages of a closed form over draws of everything else.
+
+Let a be an action, and t the k-th best of the others in one joint draw. Given that draw of all but a's own step, a's
+score is normal with the mean m that its parent's value gives it and its own deviation s, so it is among the k best with
+probability Phi((m - t) / s). The mean of these over draws is unbiased for a's probability of being chosen, and varies
+less than counting how often a is chosen, since it is the expectation of that count given all but a's step
+(Rao-Blackwell). Where an action has no step of its own, its wins are counted, and ties shared.
+
+`Counted` is the obvious version, for any policy. The others take the same draws as the policies that they are for, and
+give for each draw the probability of each asked action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import betaincc, ndtr
+
+from bough._arrays import Flags, Floats, Integers, Nodes
+from bough.inference.answers import BestActions
+from bough.inference.normals import standard_normals
+from bough.inference.search import PreparedSearch
+from bough.posterior import Posterior
+
+FIRST_DRAWS = 32
+PRECISE = 0.1  # of a probability: an error so small is small enough
+_STEPLESS = 1e-9  # of the scores: a deviation this small is lost in their rounding
+_LARGE = 2_000_000  # numbers that draws may take at once
+
+
+class Propensity(NamedTuple):
+    """How likely each of some actions is to be chosen; made by `propensity`."""
+
+    probability: Floats
+    standard_error: Floats
+    is_upper_bound: Flags
+    """True where no draw gave the action a chance, and `probability` is only known not to be exceeded."""
+
+
+class Asked(NamedTuple):
+    """What is asked: the probabilities of some actions to be among the k that are chosen."""
+
+    nodes: Nodes
+    """(r,) distinct actions that may be chosen, ascending."""
+    context: Floats | None
+    k: int
+    """Fewer than there are to choose from."""
+    candidates: Nodes | None
+    """The actions to choose from; None for all but the excluded."""
+    excluded: Nodes
+    n_choices: int
+
+
+class Chances(Protocol):
+    """What gives chances draw by draw."""
+
+    width: int
+    """About how many numbers a draw takes."""
+
+    def __call__(self, n: int) -> Floats:
+        """(n, r) the probability of each action given the rest, in each of n draws."""
+        ...
+
+
+class Mean(NamedTuple):
+    """The mean of chances over draws, and its standard error."""
+
+    probability: Floats
+    error: Floats
+    n_draws: int
+
+
+def estimated(chances: Chances, n_asked: int, samples: int) -> Mean:
+    """The mean of chances over draws, which double in number until it is precise for every action, up to `samples`."""
+    mean, squares = np.zeros(n_asked), np.zeros(n_asked)
+    error = mean
+    drawn, wanted = 0, min(FIRST_DRAWS, samples)
+    at_once = max(1, _LARGE // max(chances.width, n_asked, 1))
+    while True:
+        while drawn < wanted:
+            n = min(at_once, wanted - drawn)
+            found = chances(n)
+            step = found.mean(axis=0) - mean
+            squares += np.square(found - found.mean(axis=0)).sum(axis=0) + step**2 * (drawn * n / (drawn + n))
+            drawn += n
+            mean = mean + step * (n / drawn)
+        # Of one draw nothing is known but that a chance varies less than a count.
+        error = np.sqrt(squares / (drawn - 1) / drawn) if drawn > 1 else np.sqrt(mean * (1.0 - mean))
+        if drawn == samples or ((mean > 0.0) & (error <= PRECISE * mean)).all():
+            return Mean(mean, error, drawn)
+        wanted = min(2 * drawn, samples)
+
+
+def own_generator(rng: np.random.Generator) -> np.random.Generator:
+    """A generator that follows from the state of another one, which stays as it is."""
+    twin = type(rng.bit_generator)(0)
+    twin.state = rng.bit_generator.state
+    return np.random.default_rng(np.random.Generator(twin).integers(2**63, size=4))
+
+
+def tied_shares(scores: Floats, own: Floats, k: int) -> Floats:
+    """The probability that each of some scores, which are among all, is of the k largest, where ties are random."""
+    ascending = np.sort(scores)
+    above = len(scores) - np.searchsorted(ascending, own, side="right")
+    tied = len(scores) - np.searchsorted(ascending, own, side="left") - above
+    return np.clip((k - above) / tied, 0.0, 1.0)
+
+
+def best_of_others(scores: Floats, own: Floats, k: int) -> Floats:
+    """(n, r) the k-th best of each row of scores, which has the r own scores, without each of these."""
+    last = scores.shape[1] - k
+    ordered = np.partition(scores, (last - 1, last), axis=1)
+    kth, next_ = ordered[:, [last]], ordered[:, [last - 1]]
+    return np.where(own >= kth, next_, kth)
+
+
+class Counted:
+    """Whether a policy chooses each action, decision by decision: for policies of which no more is known."""
+
+    def __init__(
+        self, decide: Callable[[np.random.Generator], BestActions], nodes: Nodes, rng: np.random.Generator
+    ) -> None:
+        self._decide = decide
+        self._nodes = nodes
+        self._rng = rng
+        self.width = 1
+
+    def __call__(self, n: int) -> Floats:
+        return np.array([np.isin(self._nodes, self._decide(self._rng).nodes) for _ in range(n)], dtype=np.float64)
+
+
+class BetaDraws:
+    """Chances where the actions' scores are independent, each with a Beta distribution."""
+
+    def __init__(self, successes: Floats, failures: Floats, asked: Integers, k: int, rng: np.random.Generator) -> None:
+        self._laws = successes, failures
+        self._asked = asked  # where they are
+        self._k = k
+        self._rng = rng
+        self.width = len(successes)
+
+    def __call__(self, n: int) -> Floats:
+        successes, failures = self._laws
+        scores = self._rng.beta(successes, failures, size=(n, len(successes)))
+        best = best_of_others(scores, scores[:, self._asked], self._k)
+        return np.asarray(betaincc(successes[self._asked], failures[self._asked], best))
+
+
+class Laws(NamedTuple):
+    """The scores of actions given their parents' parameters p: normal, with mean ``gain p + offset``."""
+
+    gain: Floats
+    """(r,) or (r, d)."""
+    offset: Floats
+    deviation: Floats
+
+    def centre(self, parents: Floats) -> Floats:
+        """(..., r) the means, of parents (..., r) or (..., r, d)."""
+        centre = parents * self.gain
+        return (centre if self.gain.ndim == 1 else centre.sum(axis=-1)) + self.offset
+
+
+def laws_of(posterior: Posterior, nodes: Nodes, context: Floats | None) -> Laws:
+    """The laws of actions, which have parents."""
+    laws = [posterior._engine.conditional(node) for node in nodes.tolist()]
+    gain, offset, covariance = (np.array(part, dtype=np.float64) for part in zip(*laws, strict=True))
+    if context is None:
+        return Laws(gain, offset, np.sqrt(covariance))
+    variance = np.einsum("i,nij,j->n", context, covariance, context)
+    return Laws(context @ gain, offset @ context, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _chances(scores: Floats, own: Floats, centre: Floats, deviation: Floats, k: int) -> Floats:
+    """(n, r) the chances of actions with these (n, r) own scores, drawn around their centres, among (n, m) scores."""
+    steps = deviation > _STEPLESS * np.abs(own).max(axis=0)
+    best = best_of_others(scores, own, k)
+    chances = np.asarray(ndtr((centre - best) / np.where(steps, deviation, 1.0)))
+    if not steps.all():
+        for row, among, mine in zip(chances, scores, own, strict=True):
+            row[~steps] = tied_shares(among, mine[~steps], k)
+    return chances
+
+
+class Drawn:
+    """Chances from draws of all candidates: for few of them, and for trees that cannot be searched."""
+
+    def __init__(self, posterior: Posterior, asked: Asked, candidates: Nodes, rng: np.random.Generator) -> None:
+        self._engine = posterior._engine
+        self._context, self._k, self._rng = asked.context, asked.k, rng
+        self._nodes, self._position = posterior._catalogue.with_ancestors(candidates)
+        self._leaves = np.searchsorted(self._nodes, candidates)
+        self._asked = np.searchsorted(candidates, asked.nodes)
+        self._parents = self._position[self._leaves[self._asked]]
+        self._laws = laws_of(posterior, asked.nodes, asked.context)
+        self._shape = (len(self._nodes), *np.shape(posterior._engine.model.mean))
+        self.width = int(np.prod(self._shape))
+
+    def __call__(self, n: int) -> Floats:
+        draws = standard_normals(self._rng, (n, *self._shape))
+        for draw in draws:
+            self._engine.transform_some(self._nodes, self._position, draw)
+        scores = draws[:, self._leaves]
+        if self._context is not None:
+            scores = scores @ self._context
+        centre = self._laws.centre(draws[:, self._parents])
+        return _chances(scores, scores[:, self._asked], centre, self._laws.deviation, self._k)
+
+
+class Searched:
+    """Chances from searches of draws for the best of the rest: the asked actions are drawn, and most others are not."""
+
+    def __init__(self, posterior: Posterior, asked: Asked, search: PreparedSearch, rng: np.random.Generator) -> None:
+        self._search, self._k, self._rng = search, asked.k, rng
+        self._n_best = min(asked.k, asked.n_choices - len(asked.nodes))
+        own = search.slots.find(asked.nodes)
+        parents = search.slots.parent[own]
+        self._places = np.concatenate([own, parents])
+        self._laws = laws_of(posterior, asked.nodes, asked.context)
+        # A vector has to be known whole where the law is not the prior's, which needs its value alone.
+        self._touched = np.flatnonzero(posterior._engine.slots.find(asked.nodes) >= 0)
+        self._above = parents[self._touched]
+        self.width = self._laws.gain.size + asked.k
+
+    def __call__(self, n: int) -> Floats:
+        search, rng, is_scalar = self._search, self._rng, self._laws.gain.ndim == 1
+        best, values_here = np.empty((n, self._n_best)), np.empty((n, len(self._places)))
+        above = np.empty((n, *self._laws.gain[self._touched].shape))
+        for i in range(n):
+            parameters, values = search.draw(rng)
+            values_here[i] = values[self._places]
+            if not is_scalar:
+                above[i] = parameters[self._above]
+            if self._n_best:
+                best[i] = search.best(values, self._n_best, rng)[1]
+        own, centre = np.hsplit(values_here, 2)
+        if is_scalar:
+            centre = self._laws.centre(centre)
+        else:
+            centre[:, self._touched] = Laws(*(part[self._touched] for part in self._laws)).centre(above)
+        return _chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
+
+
+def chances_of_posterior(
+    posterior: Posterior, asked: Asked, searches: bool, choices: Callable[[], Nodes], rng: np.random.Generator
+) -> Chances:
+    """The chances of actions to be the best of a posterior draw."""
+    if asked.candidates is None and searches:
+        left_out = np.union1d(asked.excluded, asked.nodes).astype(np.int32)
+        search = posterior._search_state.without(posterior._engine, asked.context, left_out)
+        if search is not None:
+            return Searched(posterior, asked, search, rng)
+    return Drawn(posterior, asked, choices() if asked.candidates is None else asked.candidates, rng)
+
+
+def named_probabilities(mean: Mean, place: Integers, asked: Flags) -> Propensity:
+    """Those of actions, of which some were asked for, each at its place; the others are never chosen."""
+    probability, error, bound = np.zeros(len(asked)), np.zeros(len(asked)), np.zeros(len(asked), dtype=np.bool_)
+    never = mean.probability == 0.0 if mean.n_draws else np.zeros(len(mean.probability), dtype=np.bool_)
+    # Chances that are all zero are no likelier than a count that is: P(chance = 0) <= 1 - p.
+    most = 1.0 - 0.05 ** (1.0 / max(mean.n_draws, 1))
+    probability[asked] = np.where(never, most, mean.probability)[place]
+    error[asked], bound[asked] = mean.error[place], never[place]
+    return Propensity(probability, error, bound)
