@@ -177,7 +177,7 @@ class ScoringPolicy(ABC):
         self, among: Sequence[Any] | None, exclude: Sequence[Any] | None, missing: str
     ) -> tuple[Nodes | None, Nodes]:
         """The candidates (None: all actions), and the actions that are left out of all."""
-        if missing != "error":
+        if not isinstance(missing, str) or missing != "error":
             _checks.one_of("missing", missing, ("error", "ignore"))
         if among is None and (exclude is None or (isinstance(exclude, tuple) and not exclude)):
             return None, NOTHING  # what most decisions have

@@ -6,11 +6,12 @@ import os
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from datetime import date, time
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from bough import __version__
+_VERSION = version("bough")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Decision:
     """The agent's time, `now`."""
     n_observations: int = 0
     """How much the agent had learned from."""
-    version: str = __version__
+    version: str = _VERSION
     """The version of bough that decided."""
     decision_id: str = field(default_factory=lambda: _new_id())
     """A name for the decision that no other has, to find it by when its reward comes."""
