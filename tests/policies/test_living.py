@@ -575,3 +575,23 @@ def test_an_action_is_not_lost_to_a_reward_that_comes_while_a_table_is_compared(
     with pytest.raises(ValueError, match="'kite' is an action with rewards, and a category"):
         agent.adopt(bough.Tree.from_parents([-1, 0, 1], ["", "kite", "red kite"]))
     assert agent.posterior.n_observations >= 2
+
+
+def test_what_is_added_and_rewarded_while_a_table_is_compared_is_kept(monkeypatch):
+    from bough.inference import living
+
+    agent = agent_of(bough.HierTS, MODELS["gaussian"], search=True)
+    plan, added = living.plan_adoption, []
+
+    def slow(*arguments):
+        found = plan(*arguments)
+        if not added:
+            added.append("mug")
+            agent.add("mug", under="home/kitchen")
+            agent.update("mug", 1.0)
+        return found
+
+    monkeypatch.setattr(living, "plan_adoption", slow)
+    changes = agent.adopt(table(toys_air=["plane"]))
+    assert sorted(changes.retired) == ["kite", "mug"]  # it is compared again, with the mug
+    assert agent.posterior.n_observations == 4

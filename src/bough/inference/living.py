@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -233,29 +231,18 @@ class Living(Timed):
     def _retire(self, names: Sequence[Any]) -> None:
         """Have actions never chosen again; what they taught stays."""
         with self._lock:
-            nodes = [self._catalogue.action_node(name) for name in names]
-            fresh = [node for node in dict.fromkeys(nodes) if node not in self._retired]
-            left = self._catalogue.n_actions - len(self._retired) - len(fresh)
-            if fresh and left < 1:
-                raise ValueError(f"{names[-1]!r} is the last action that is not retired; leave at least one to choose")
+            fresh = self._catalogue.to_retire(names, self._retired)
             self._answers.clear()
-            for node in fresh:
-                self._close(node)
-
-    def _close(self, node: int) -> None:
-        close(self._engine, np.array([node], dtype=np.int32))
-        self._retired[node] = None
+            close(self._engine, np.array(fresh, dtype=np.int32))
+            self._retired |= dict.fromkeys(fresh)
 
     def _restore(self, names: Sequence[Any]) -> None:
         """Have retired actions chosen again."""
         with self._lock:
-            nodes = [self._catalogue.action_node(name) for name in names]
-            for node, name in zip(nodes, names, strict=True):
-                if node not in self._retired:
-                    raise ValueError(f"{name!r} is not retired; agent.retired has those that are")
-            for node in nodes:
-                self._retired.pop(node, None)
-                self._engine.slots.choosable[self._engine.slots.find(np.array([node], dtype=np.int32))] = True
+            slots = self._engine.slots
+            for node in self._catalogue.to_restore(names, self._retired):
+                del self._retired[node]
+                slots.choosable[slots.find_one(node)] = True
 
     def _forget(self, names: Sequence[Any]) -> None:
         """Have no evidence of actions, as if they had never been tried."""
@@ -290,34 +277,43 @@ class Living(Timed):
 
         `star` is for a posterior that has the actions of a tree below one root.
         """
-        for attempt in itertools.count():
-            # What changes one by one may change while a table is compared; in the end it has to wait.
-            with self._lock if attempt == _MOST_TRIES else nullcontext():
-                with self._lock:
-                    self._check_whole()
-                    engine, catalogue, classes = self._engine, self._catalogue.copy(), self._classes
-                    retired = np.array(list(self._retired), dtype=np.int32)
-                old, number = engine.model, np.arange(engine.model.tree.n_nodes, dtype=np.int32)
-                if catalogue.is_changed:
-                    tree, number = catalogue.folded()
-                    old = engine.model.rehung(tree, number, classes)
-                if star is not None:
-                    old, number = star.whole, star.nodes(old.tree)
-                weight = self._weights_of(engine, number)
-                plan = plan_adoption(old, given, number[retired], renamed, gone, weight)
-                number, kept, model = np.where(number < 0, -1, plan.number[number]), plan.retired, plan.model
-                if star is not None:
-                    model, place = star.on(plan.model)
-                    number, kept = np.where(number < 0, -1, place[number]), place[kept]
-                search = Search(model)
-                search.prepared()
-                with self._lock:
-                    observed = self._evidence()[0]
-                    lost = gone != "forget" and bool((number[observed] < 0).any())  # by a reward that came meanwhile
-                    if self._engine is engine and self._is_as_it_was(catalogue, retired) and not lost:
-                        self._become(model, number.astype(np.int32), kept, search)
-                        return plan.model, plan.changes
-        raise AssertionError("the last attempt holds the lock")
+        for _ in range(_MOST_TRIES):
+            adopted = self._try_to_adopt(given, renamed, gone, star)
+            if adopted is not None:
+                return adopted
+        with self._lock:  # single changes never cease, and have to wait
+            adopted = self._try_to_adopt(given, renamed, gone, star)
+            assert adopted is not None
+            return adopted
+
+    def _try_to_adopt(
+        self, given: Tree | Model, renamed: Mapping[Hashable, Hashable] | None, gone: Gone, star: Reduction | None
+    ) -> tuple[Model, Changes] | None:
+        """`_adopt`, unless the catalogue changed while the table was compared: None then, and nothing is done."""
+        with self._lock:
+            self._check_whole()
+            engine, catalogue, classes = self._engine, self._catalogue.copy(), self._classes
+            retired = np.array(list(self._retired), dtype=np.int32)
+        old, number = engine.model, np.arange(engine.model.tree.n_nodes, dtype=np.int32)
+        if catalogue.is_changed:
+            tree, number = catalogue.folded()
+            old = engine.model.rehung(tree, number, classes)
+        if star is not None:
+            old, number = star.whole, star.nodes(old.tree)
+        plan = plan_adoption(old, given, number[retired], renamed, gone, self._weights_of(engine, number))
+        number, kept, model = np.where(number < 0, -1, plan.number[number]), plan.retired, plan.model
+        if star is not None:
+            model, place = star.on(plan.model)
+            number, kept = np.where(number < 0, -1, place[number]), place[kept]
+        search = Search(model)
+        search.prepared()
+        with self._lock:
+            if self._engine is not engine or not self._is_as_it_was(catalogue, retired):
+                return None
+            if gone != "forget" and (number[self._evidence()[0]] < 0).any():  # a reward came meanwhile
+                return None
+            self._become(model, number.astype(np.int32), kept, search)
+        return plan.model, plan.changes
 
     def _weights_of(self, engine: Engine, nodes: Nodes) -> Callable[[int], float]:
         """What says how much has been observed of an action, by the number that it has in `nodes`."""

@@ -40,9 +40,8 @@ class Untouched:
         self._typical = _typical(tree)
         self._patchy = _is_patchy(tree, self._classes)
         single = all(len(classes) == 1 for classes in self._classes)
-        self._one_class = (
-            np.concatenate(self._classes) if single else None
-        )  # by depth, where nodes of a depth are alike
+        # By depth, where nodes of a depth are alike.
+        self._one_class = np.concatenate(self._classes) if single else None
         self._branching = _branching(tree) if single else None
         self._root_alone: tuple[Untouched, Slots] | None = None
         self._tables: dict[str, Any] = {}  # shared with copies

@@ -137,12 +137,8 @@ class BetaTS(LoggedPolicy):
         >>> agent.decide()
         'right'
         """
-        names = as_list(name)
         with self._lock:
-            nodes = dict.fromkeys(self.model.tree.action_node(one) for one in names)
-            if len(self._never.keys() | nodes.keys()) == self.model.tree.n_actions:
-                raise ValueError(f"{names[-1]!r} is the last action that is not retired; leave at least one to choose")
-            self._never |= nodes
+            self._never |= dict.fromkeys(self._places.to_retire(as_list(name), self._never))
 
     def restore(self, name: Any) -> None:
         """Choose a retired action again, or a list of them; as `HierTS.restore`.
@@ -154,14 +150,9 @@ class BetaTS(LoggedPolicy):
         >>> agent.retired
         []
         """
-        names = as_list(name)
         with self._lock:
-            nodes = [self.model.tree.action_node(one) for one in names]
-            for node, one in zip(nodes, names, strict=True):
-                if node not in self._never:
-                    raise ValueError(f"{one!r} is not retired; agent.retired has those that are")
-            for node in nodes:
-                self._never.pop(node, None)
+            for node in self._places.to_restore(as_list(name), self._never):
+                del self._never[node]
 
     @property
     def n_observations(self) -> int:

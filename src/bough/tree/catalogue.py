@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -189,6 +189,22 @@ class Catalogue:
             if self.find(name) >= 0 or name in self._number:  # also 1 where True is
                 raise ValueError(f"{name!r} is there already; names are unique over all nodes of a tree")
             seen.add(name)
+
+    def to_retire(self, names: Sequence[Any], retired: Mapping[int, None]) -> list[int]:
+        """The nodes of actions that are not retired already; an error where no other would be left."""
+        nodes = dict.fromkeys(self.action_node(name) for name in names)
+        fresh = [node for node in nodes if node not in retired]
+        if fresh and len(retired) + len(fresh) == self.n_actions:
+            raise ValueError(f"{names[-1]!r} is the last action that is not retired; leave at least one to choose")
+        return fresh
+
+    def to_restore(self, names: Sequence[Any], retired: Mapping[int, None]) -> list[int]:
+        """The nodes of actions, each once; an error where one is not retired."""
+        nodes = {self.action_node(name): name for name in names}
+        for node, name in nodes.items():
+            if node not in retired:
+                raise ValueError(f"{name!r} is not retired; agent.retired has those that are")
+        return list(nodes)
 
     def checked_move(self, name: Any, under: Any) -> tuple[int, int]:
         """The nodes of what is to move and of where to; an error where it cannot go there."""
