@@ -23,7 +23,7 @@ from bough.inference.scalar import ScalarEngine
 from bough.inference.vector import VectorEngine
 from bough.model.bernoulli import BernoulliModel
 from bough.model.model import MeanReward, Model
-from bough.tree.names import as_column
+from bough.tree.name_columns import as_column
 
 _SHOWN = 5  # how many nodes a summary lists
 _ENOUGH, _AGREED = 400, 1.01  # the usual bars for the effective sample size and for R-hat

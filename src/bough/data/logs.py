@@ -23,7 +23,8 @@ from bough.data.columns import Columns, Groups, Names, floats
 from bough.data.files import opened_log
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
-from bough.tree.names import NumberedNames, as_column, is_missing, twin
+from bough.tree.name_columns import as_column, is_missing
+from bough.tree.names import NumberedNames, twin
 from bough.tree.tree import Tree
 
 _SHOWN = 3  # rows and names that an error message shows

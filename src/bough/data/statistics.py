@@ -14,7 +14,7 @@ import numpy as np
 from bough import _checks, _storage
 from bough._arrays import Flags, Floats, Integers, Names
 from bough.tree.files import pack_names, unpack_names
-from bough.tree.names import as_column, is_bool, plain
+from bough.tree.name_columns import as_column, is_bool, plain
 
 _KIND = "statistics"
 _VERSION = 1

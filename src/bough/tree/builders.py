@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from bough import _checks
 from bough._arrays import Integers
-from bough.tree.names import is_missing, plain
+from bough.tree.name_columns import is_missing, plain
 
 _MOST_NODES = 2**31 - 1
 _KEYS_A_ROW = 4  # a table of more keys than this takes longer than sorting the rows

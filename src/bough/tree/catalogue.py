@@ -17,7 +17,8 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Names, Nodes
 from bough.tree.editing import Edit, edit
-from bough.tree.names import UnknownNameError, as_column, is_bool, plain
+from bough.tree.name_columns import as_column, is_bool, plain
+from bough.tree.names import UnknownNameError
 from bough.tree.tree import Tree
 
 

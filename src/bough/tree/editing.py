@@ -13,7 +13,8 @@ from scipy.sparse.csgraph import breadth_first_order
 from bough import _checks
 from bough._arrays import Flags, Nodes
 from bough.tree import builders
-from bough.tree.names import NumberedNames, StoredNames, as_column, is_bool
+from bough.tree.name_columns import as_column, is_bool
+from bough.tree.names import NumberedNames, StoredNames
 
 if TYPE_CHECKING:
     from bough.tree.tree import Tree

@@ -9,7 +9,8 @@ import numpy as np
 
 from bough._arrays import Names, Nodes
 from bough._storage import Contents
-from bough.tree.names import NodeNames, NumberedNames, StoredNames, as_column
+from bough.tree.name_columns import as_column
+from bough.tree.names import NodeNames, NumberedNames, StoredNames
 from bough.tree.tree import Tree
 
 _NAME_PARTS = ("text", "ends", "integers")

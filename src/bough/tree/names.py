@@ -11,18 +11,27 @@ import difflib
 import itertools
 import operator
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
 
-from bough._arrays import Flags, Integers, Names, Nodes
+from bough._arrays import Integers, Names, Nodes
+from bough.tree.name_columns import (
+    are_equal,
+    as_column,
+    hash_each,
+    hashes_of,
+    is_bool,
+    plain,
+    ranks,
+    read_column,
+    taken,
+)
 
-_LARGEST_SELF_HASH = 2**61 - 2  # Python hashes an integer up to here (but -1) to itself
 _BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
-_SHORTEST_RUN = 8  # names that stand together, from which on copying them as slices is quicker
 
 
 class UnknownNameError(KeyError):
@@ -111,7 +120,7 @@ class StoredNames:
     ) -> StoredNames:
         """Names that are given as a list, whose place `order[i]` has that of node i; the i-th where order is None."""
         (inner, of_inner), (actions, of_actions) = (
-            _read(names, nodes if order is None else order[nodes]) for nodes in (inner_nodes, leaves)
+            read_column(names, nodes if order is None else order[nodes]) for nodes in (inner_nodes, leaves)
         )
         stored = cls(inner_nodes, leaves, inner, actions)
         stored._index = stored._indexed(of_inner, of_actions)
@@ -141,7 +150,7 @@ class StoredNames:
     @cached_property
     def _index(self) -> tuple[Integers, Nodes]:
         """All hashes in ascending order, and the node that each belongs to."""
-        return self._indexed(_hashes(self.inner), _hashes(self.actions))
+        return self._indexed(hashes_of(self.inner), hashes_of(self.actions))
 
     def _indexed(self, of_inner: Integers, of_actions: Integers) -> tuple[Integers, Nodes]:
         hashes = np.concatenate([of_inner, of_actions])
@@ -175,7 +184,7 @@ class StoredNames:
         column = names if isinstance(names, np.ndarray) else None
         given = names.tolist() if isinstance(names, np.ndarray) else list(names)
         try:
-            wanted = _hashes(column) if column is not None else _hash_each(given, len(given))
+            wanted = hashes_of(column) if column is not None else hash_each(given, len(given))
         except TypeError:
             return np.fromiter(map(self.find, given), np.int32, len(given))
         hashes, nodes = self._index
@@ -212,7 +221,7 @@ class StoredNames:
             (self.inner, self._inner_nodes, other.inner, other._inner_nodes),
             (self.actions, self._leaves, other.actions, other._leaves),
         ):
-            unsure[own] &= ~_are_equal(mine, its, _ranks(own_of_it, len(theirs))[found[own]])
+            unsure[own] &= ~are_equal(mine, its, ranks(own_of_it, len(theirs))[found[own]])
         first, last = np.searchsorted(hashes, [min(_BOOL_HASHES), max(_BOOL_HASHES) + 1])
         unsure[nodes[first:last]] = True  # True equals 1 but does not name the same
         unsure &= found >= 0
@@ -263,14 +272,14 @@ class StoredNames:
     def _picked(self, column: Names, nodes: Nodes, wanted: Nodes, added: Sequence[Hashable]) -> Names:
         """The names of the wanted nodes, nearly all of which are in this column, the one of these nodes."""
         n = len(self.inner) + len(self.actions)
-        place = _ranks(nodes, n + len(added))[wanted]
+        place = ranks(nodes, n + len(added))[wanted]
         elsewhere = np.flatnonzero(place < 0)
         others = as_column(added[i - n] if i >= n else self.name(i) for i in wanted[elsewhere].tolist())
         if len(others) == len(wanted):
             return others
         place[elsewhere] = 0
         mixed = column.dtype.kind == "O" or (len(others) > 0 and others.dtype != column.dtype)
-        picked = _taken(column.astype(object) if mixed else column, place)
+        picked = taken(column.astype(object) if mixed else column, place)
         picked[elsewhere] = others
         return as_column(picked) if mixed else picked
 
@@ -279,7 +288,7 @@ class StoredNames:
         nodes = number[nodes]
         kept = nodes >= 0
         hashes, nodes = hashes[kept], nodes[kept]
-        more = _hash_each(added, len(added))
+        more = hash_each(added, len(added))
         order = np.argsort(more, kind="stable")
         place = np.searchsorted(hashes, more[order])
         coming = number[len(number) - len(added) :][order]
@@ -354,116 +363,3 @@ def twin(names: NodeNames, name: object) -> str | int | None:
 def _cast(name: object) -> str:
     has, given = ("an integer", "text") if isinstance(name, str) else ("text", "an integer")
     return f"in the tree it is {has} and here it is {given}; cast one of them"
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN or one of pandas' NA."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA will not say; an array says many things
-        return type(value).__name__ == "NAType"
-
-
-def is_bool(value: object) -> bool:
-    """Whether a value is True or False, which equal 1 and 0 but do not name the same."""
-    kind = type(value)
-    return kind is bool or kind is np.bool_
-
-
-def plain(value: Any) -> Hashable:
-    """The Python value behind a numpy scalar."""
-    return cast(Hashable, value.item() if isinstance(value, np.generic) else value)
-
-
-def as_column(names: Iterable[object]) -> Names:
-    """The names as one array: int64 or variable-width strings where they are all of that kind."""
-    if isinstance(names, np.ndarray) and (names.dtype.kind == "i" or (names.dtype.kind == "u" and not _is_huge(names))):
-        return names.astype(np.int64)
-    values: list[Any] = names.tolist() if isinstance(names, np.ndarray) else list(names)
-    kinds = set(map(type, values))
-    if any(issubclass(kind, np.generic) for kind in kinds):
-        values = list(map(plain, values))
-        kinds = set(map(type, values))
-    if kinds == {str}:
-        return np.array(values, dtype=np.dtypes.StringDType())
-    if kinds == {int}:
-        try:
-            return np.array(values, dtype=np.int64)
-        except OverflowError:
-            pass
-    for value in values:
-        if is_missing(value):
-            raise ValueError(f"{value!r} cannot be a node's name; give every node a name")
-        try:
-            hash(value)
-        except TypeError:
-            raise ValueError(
-                f"{value!r} cannot be a node's name: it is not hashable; use a string, an integer or a tuple"
-            ) from None
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
-def _ranks(nodes: Nodes, total: int) -> Nodes:
-    """(total + 1,) the position of each number among these nodes; -1 where it is none of them, and in the end."""
-    ranks = np.full(total + 1, -1, dtype=np.int32)
-    ranks[nodes] = np.arange(len(nodes), dtype=np.int32)
-    return ranks
-
-
-def _are_equal(column: Names, other: Names, place: Nodes) -> Flags:
-    """Whether each name of a column is the one in that place of another; False where the place is -1."""
-    equal = place >= 0
-    if not equal.all():
-        column, place = column[equal], place[equal]
-    likely = _taken(other, place)
-    if column.dtype == likely.dtype and column.dtype.kind != "O":
-        equal[equal] = column == likely
-    else:
-        pairs = zip(column.tolist(), likely.tolist(), strict=True)
-        equal[equal] = np.fromiter((a == b for a, b in pairs), np.bool_, len(column))
-    return equal
-
-
-def _taken(column: Names, place: Nodes) -> Names:
-    """`column[place]`, by slices where places follow one another: numpy takes strings slowly one by one."""
-    breaks = np.flatnonzero(np.diff(place) != 1) + 1
-    if _SHORTEST_RUN * len(breaks) >= len(place):
-        return column[place]
-    starts = np.concatenate([[0], breaks])
-    first = place[starts]
-    last = first + np.diff(starts, append=len(place))
-    return np.concatenate([column[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
-
-
-def _is_huge(column: Names) -> bool:
-    return len(column) > 0 and int(column.max()) >= 2**63
-
-
-def _read(names: Sequence[Hashable], places: Nodes | Integers) -> tuple[Names, Integers]:
-    """The names in these places of a list as a column, and their hashes.
-
-    They are read in the order of the list, in which they mostly lie in memory, and hashed as they are there: numpy's
-    strings would have to be made Python's again.
-    """
-    in_order = bool((np.diff(places) > 0).all())
-    ascending: Any = places if in_order else np.sort(places)
-    listed = list(map(names.__getitem__, ascending.tolist()))
-    column = as_column(listed)
-    hashes = _hash_each(listed, len(listed)) if column.dtype.kind == "T" else _hashes(column)
-    if in_order:
-        return column, hashes
-    back = _ranks(ascending, len(names))[places]
-    return _taken(column, back), hashes[back]
-
-
-def _hashes(column: Names) -> Integers:
-    """Python's own hash of every name, so that 3, numpy's 3 and 3.0 find the same node."""
-    if column.dtype.kind == "i" and (
-        not len(column) or max(-int(column.min()), int(column.max())) <= _LARGEST_SELF_HASH
-    ):
-        return np.where(column == -1, -2, column).astype(np.int64)
-    return _hash_each(column.tolist() if column.dtype.kind in "iufUSO" else column, len(column))
-
-
-def _hash_each(values: Iterable[object], count: int) -> Integers:
-    return np.fromiter(map(hash, values), np.int64, count)

@@ -13,7 +13,8 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Floats, Names, Nodes
 from bough.tree import builders, editing, printing
-from bough.tree.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError, as_column, plain
+from bough.tree.name_columns import as_column, plain
+from bough.tree.names import ActionNames, NodeNames, NumberedNames, StoredNames, UnknownNameError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
