@@ -33,6 +33,21 @@ def test_a_logged_decision_beside_a_plain_one(benchmark, table, branching, heigh
     )
 
 
+@pytest.mark.parametrize(("branching", "height", "name"), [(10, 2, "100"), (10, 6, "10^6")])
+def test_a_sample_of_a_propensity_beside_a_decision(benchmark, table, monkeypatch, branching, height, name):
+    agent = played(bough.problems.constant(branching, height), 300)
+    monkeypatch.setattr(module, "PRECISE", 0.0)  # all samples are taken
+    action = agent.decide()
+    table.ratio(
+        benchmark,
+        f"one sample of propensity() / decide(), {name} actions, 300 rounds",
+        lambda: agent.propensity([action], samples=1_000),
+        lambda: agent.decide_many(1_000),
+        at_most=1.2,
+        rounds=10,
+    )
+
+
 @pytest.mark.parametrize("wanted", [1e-2, 1e-4, 1e-6])
 def test_the_error_of_a_propensity_beside_counting_for_as_long(benchmark, table, monkeypatch, wanted):
     agent = played(bough.problems.constant(10, 3), 300)

@@ -411,6 +411,7 @@ CALLS = {
     "refit": (lambda v: bough.Greedy(PLAIN, refit=v), {"True"}),
     "resume": (bough.HierTS.resume, ()),
     "resume's statistics": (lambda v: bough.HierTS.resume(POSTERIOR, refit=True, statistics=v), {"None"}),
+    "explained decision": (AGENT.explain, {"no text"}),  # the name of the root
     "decide": (AGENT_IN_CONTEXT.decide, ()),
     "half_life": (
         lambda v: bough.HierTS(PLAIN, half_life=v),

@@ -184,6 +184,8 @@ class Explanation:
     """The level of the intervals."""
     nodes: tuple[ExplainedNode, ...]
     """From the root down to it."""
+    note: str = ""
+    """What is printed below the table: of a decision, its score and its propensity."""
     _sibling_rewards: tuple[Floats, ...] = field(default=())
 
     @classmethod
@@ -206,7 +208,7 @@ class Explanation:
             )
             for i in range(len(path))
         )  # fmt: skip
-        return cls(names[-1], float(interval), nodes, beside)
+        return cls(names[-1], float(interval), nodes, _sibling_rewards=beside)
 
     def __repr__(self) -> str:
         return f"Explanation({self.name!r}, levels={len(self.nodes)})"
@@ -222,7 +224,7 @@ class Explanation:
             table.append((_label(node.name), *numbers))
         widths = [max(len(row[i]) for row in table) for i in range(6)]
         lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in table)
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join([*(line.rstrip() for line in lines), *([self.note] if self.note else [])])
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A frame with one row for each node of the path, and the columns of `ExplainedNode`.

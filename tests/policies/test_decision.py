@@ -383,3 +383,40 @@ def test_what_is_wrong_is_refused_and_no_random_number_is_used(what):
     with pytest.raises(kind, match=text):
         call(agent)
     assert agent._rng.bit_generator.state == state
+
+
+# -- explained -------------------------------------------------------------------------------------
+
+
+def test_a_decision_is_explained_in_its_own_context():
+    agent = taught(MODELS["clicks in contexts"])
+    decision = agent.decision(CONTEXT, k=2, samples=50)
+    found, plain = agent.explain(decision), agent.posterior.explain(decision.action, CONTEXT)
+    assert found.nodes == plain.nodes
+    assert plain.note == ""
+    score = 1.0 / (1.0 + np.exp(-decision.scores[0]))  # on the scale of the rewards, as all of the table
+    assert f"a score of {score:.1f}" in found.note
+    assert f"a propensity of {decision.propensity:.2g}" in found.note
+    assert str(found) == f"{plain}\n{found.note}"
+    assert (
+        agent.explain(decision.actions[1], CONTEXT).nodes == agent.posterior.explain(decision.actions[1], CONTEXT).nodes
+    )
+
+
+def test_a_decision_without_a_propensity_is_explained_without_one():
+    agent = taught(MODELS["numbers"], bough.Greedy)
+    found = agent.explain(agent.decision(samples=0))
+    assert found.name == agent.decide()
+    assert "score" in found.note
+    assert "propensity" not in found.note
+
+
+def test_what_cannot_be_explained_is_refused():
+    agent = taught(MODELS["vectors"])
+    decision = agent.decision(CONTEXT, samples=0)
+    with pytest.raises(ValueError, match="a decision has its own context"):
+        agent.explain(decision, CONTEXT)
+    with pytest.raises(KeyError, match="nowhere"):
+        agent.explain("nowhere", CONTEXT)
+    with pytest.raises(ValueError, match="context"):
+        agent.explain("f")

@@ -65,7 +65,9 @@ class Answers(ABC):
     def n_observations(self) -> int:
         """How many rewards have been observed."""
         with self._lock:
-            return self._engine.n_observations
+            if "n_observations" not in self._answers:
+                self._answers["n_observations"] = self._engine.n_observations
+            return self._answers["n_observations"]  # type: ignore[no-any-return]
 
     @property
     def count(self) -> Integers:

@@ -256,8 +256,12 @@ class ScoringPolicy(ABC):
 def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
     """Where the k largest scores are, largest first; ties in random order."""
     if k == 1:
-        best = np.flatnonzero(scores == scores[scores.argmax()])
-        return best if len(best) == 1 else best[[int(rng.random() * len(best))]]
+        first = scores.argmax()
+        alike = scores == scores[first]
+        if np.count_nonzero(alike) == 1:
+            return np.array([first])
+        best = np.flatnonzero(alike)
+        return best[[int(rng.random() * len(best))]]
     threshold = np.partition(scores, len(scores) - k)[len(scores) - k]
     above = np.flatnonzero(scores > threshold)
     level = np.flatnonzero(scores == threshold)

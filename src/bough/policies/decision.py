@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from datetime import date, time
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 _VERSION = version("bough")
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What an agent chose, how likely that was, and all that evaluation needs of it; made by `decision`.
 
     >>> import bough
@@ -28,6 +26,8 @@ class Decision:
     'n_observations', 'version']
     """
 
+    decision_id: str
+    """A name for the decision that no other has, to find it by when its reward comes."""
     action: Hashable
     """The chosen action; the best of them, where there are several."""
     actions: list[Hashable]
@@ -50,8 +50,6 @@ class Decision:
     """How much the agent had learned from."""
     version: str = _VERSION
     """The version of bough that decided."""
-    decision_id: str = field(default_factory=lambda: _new_id())
-    """A name for the decision that no other has, to find it by when its reward comes."""
 
     @property
     def propensity(self) -> float | None:
@@ -92,13 +90,10 @@ class Decision:
         }
 
 
-_BITS_OF_VERSION = 0xF000 << 64 | 0xC000 << 48
-_VERSION_4 = 0x4000 << 64 | 0x8000 << 48
-
-
-def _new_id() -> str:
+def new_id() -> str:
     """What `uuid.uuid4().hex` would give, in a third of the time: it is much of what a logged decision adds."""
-    return f"{int.from_bytes(os.urandom(16), 'big') & ~_BITS_OF_VERSION | _VERSION_4:032x}"
+    digits = os.urandom(16).hex()
+    return f"{digits[:12]}4{digits[13:16]}{'89ab'[ord(digits[16]) & 3]}{digits[17:]}"
 
 
 def _plain(value: Any) -> Any:

@@ -76,7 +76,7 @@ class LivingPolicy(LoggedPolicy):
 
     @property
     def _time(self) -> Any:
-        return self.posterior.now
+        return self.posterior._clock.now
 
     @property
     def _learning(self) -> AbstractContextManager[Any]:

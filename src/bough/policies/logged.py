@@ -12,7 +12,7 @@ from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
 from bough.inference.answers import BestActions
 from bough.policies.base import ScoringPolicy, checked_k, listed
-from bough.policies.decision import Decision
+from bough.policies.decision import Decision, new_id
 from bough.policies.propensity import (
     Asked,
     Counted,
@@ -61,7 +61,8 @@ class LoggedPolicy(ScoringPolicy):
         >>> decision.actions, [round(p, 1) for p in decision.propensities]
         (['espresso', 'green'], [0.6, 0.7])
         """
-        samples = _checks.whole_number("samples", samples, least=0)
+        if type(samples) is not int or samples:  # nothing to check in the 0 of those who cannot wait
+            samples = _checks.whole_number("samples", samples, least=0)
         with self._moment:
             checked = self._checked_context(context)
             chosen = self._decided(checked, k, among, exclude, missing, at_most)
@@ -71,18 +72,19 @@ class LoggedPolicy(ScoringPolicy):
                 rng = own_generator(self._rng)
                 size = None if k is None else len(names)
                 found = self._propensity(names, checked, size, among, exclude, missing, samples, rng)
-            return Decision(
-                action=names[0],
-                actions=names,
-                scores=chosen.scores.tolist(),
-                propensities=None if found is None else found.probability.tolist(),
+            return Decision(  # by position, which takes half the time
+                new_id(),
+                names[0],
+                names,
+                chosen.scores.tolist(),
+                None if found is None else found.probability.tolist(),
                 # Where there is only a bound, the probability may be all of it lower.
-                propensity_errors=None if found is None else np.where(found[2], found[0], found[1]).tolist(),
-                context=None if checked is None else checked.tolist(),
-                among=None if among is None else listed(among, "among"),
-                exclude=None if exclude is None else listed(exclude, "exclude"),
-                at=self._time,
-                n_observations=self._n_seen,
+                None if found is None else np.where(found[2], found[0], found[1]).tolist(),
+                None if checked is None else checked.tolist(),
+                None if among is None else listed(among, "among"),
+                None if exclude is None else listed(exclude, "exclude"),
+                self._time,
+                self._n_seen,
             )
 
     def propensity(

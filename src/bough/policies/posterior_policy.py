@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,11 +13,14 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._arrays import Floats
 from bough._storage import Contents
+from bough._text import rounded
 from bough.data.rows import checked_sums, one_row
 from bough.data.statistics import Statistics
+from bough.explanation import Explanation
 from bough.model.files import model_contents, restored_model
 from bough.model.model import Model
 from bough.policies import files
+from bough.policies.decision import Decision
 from bough.policies.living import LivingPolicy, Star
 from bough.posterior import Posterior
 
@@ -140,6 +144,37 @@ class PosteriorPolicy(LivingPolicy):
             self.posterior._observe_one(int(leaf[0]), reward)
         else:
             self.posterior._observe(one_row(model, leaf, reward, context))
+
+    # -- something to look at ------------------------------------------------------------------
+
+    def explain(self, decision: Any, context: Any = None, interval: float = 0.95) -> Explanation:
+        """Why this action: the path to it, each node against its siblings, as `Posterior.explain` has it.
+
+        `decision` is what `decision` returned, explained in its own context, or the name of an action or a category.
+        It is explained by what is known now, which may be more than when it was made. Where it has several actions,
+        give the name of one for another than the first.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> agent = bough.HierTS(bough.GaussianModel(tree, noise_variance=0.1), seed=0)
+        >>> agent.update(["green", "black", "espresso"], [2.0, 1.0, -1.0])
+        >>> decision = agent.decision()
+        >>> print(agent.explain(decision))
+                mean reward  95% interval    rank  observations  share
+        (root)          0.2   -1.1 to 1.6                     3   100%
+        tea             1.0   -0.2 to 2.3  1 of 2             2    67%
+        green           1.9    1.3 to 2.5  1 of 2             1    33%
+        chosen with a score of 1.9 and a propensity of 0.99
+        """
+        if not isinstance(decision, Decision):
+            return self.posterior.explain(decision, context, interval)
+        if context is not None:
+            raise ValueError("a decision has its own context; leave context out, or give the name of an action")
+        found = self.posterior.explain(decision.action, decision.context, interval)
+        score = float(self._model.likelihood.mean_reward(np.float64(decision.scores[0])))  # beside mean rewards
+        width = found.nodes[-1].high - found.nodes[-1].low
+        how_likely = "" if decision.propensity is None else f" and a propensity of {decision.propensity:.2g}"
+        return replace(found, note=f"chosen with a score of {rounded(score, width)}{how_likely}")
 
     # -- files ---------------------------------------------------------------------------------
 
