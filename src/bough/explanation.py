@@ -217,16 +217,18 @@ class Explanation:
     def __str__(self) -> str:
         interval = f"{100 * self.interval:.3g}% interval"
         n_words = 2 if isinstance(self.nodes[0].level, str) else 1  # a depth is the number of the line
-        table = [["", "level"][:n_words] + ["mean reward", interval, "rank", "observations", "share"]]
+        table = [[*("", "level")[:n_words], "mean reward", interval, "rank", "observations", "share"]]
         for depth, node in enumerate(self.nodes):
             rank = f"{node.rank:,} of {node.siblings:,}" if depth else ""
             width = node.high - node.low
             interval = f"{rounded(node.low, width)} to {rounded(node.high, width)}"
-            numbers = [rounded(node.reward, width), interval, rank, f"{node.observations:,}", f"{node.share:.0%}"]
-            table.append([_label(node.name), str(node.level)][:n_words] + numbers)
+            numbers = (rounded(node.reward, width), interval, rank, f"{node.observations:,}", f"{node.share:.0%}")
+            table.append([*(_label(node.name), str(node.level))[:n_words], *numbers])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        aligned = [str.ljust] * n_words + [str.rjust] * 5
-        lines = ("  ".join(align(*cell) for align, *cell in zip(aligned, row, widths, strict=True)) for row in table)
+        lines = (
+            "  ".join([*map(str.ljust, row[:n_words], widths), *map(str.rjust, row[n_words:], widths[n_words:])])
+            for row in table
+        )
         return "\n".join(line.rstrip() for line in lines)
 
     def to_frame(self, backend: str | None = None) -> Any:

@@ -317,7 +317,8 @@ class Posterior(Living):
     def plot(self, level: int | str | None = None, top: int = 20, context: Any = None, ax: Any = None) -> Any:
         """Draw the mean reward of the best actions, or of the best nodes of a level, with 95% intervals, best first.
 
-        `level` is a depth or the name of a level. Retired actions are left out. A contextual model needs a `context`. Returns the axes; needs matplotlib.
+        `level` is the depth of a level, or its name. Retired actions are left out. A contextual model needs a
+        `context`. Returns the axes; needs matplotlib.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))

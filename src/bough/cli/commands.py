@@ -241,7 +241,9 @@ def _listed(text: str, option: str) -> list[str]:
 
 
 def _read_tree(given: argparse.Namespace, like: bough.Tree | None = None) -> bough.Tree:
-    path, sep = given.tree, "/" if given.sep is None else given.sep
+    path, sep = given.tree, given.sep
+    if sep is None:
+        sep = "/" if like is None else like.sep
     if given.levels is not None:
         read = import_module("bough.data.files").tree_of_table
         tree: bough.Tree = read(path, _listed(given.levels, "--levels"), sep, like, given.missing or "error")
@@ -255,9 +257,9 @@ def _read_tree(given: argparse.Namespace, like: bough.Tree | None = None) -> bou
 
 def _model(given: argparse.Namespace) -> Any:
     if given.model is not None:
-        tree = ("tree", "levels", "sep", "missing", "branching", "height")
-        prior = ("problem", "by_depth", "mean", "noise_variance", "rewards")
-        twice = next((name for name in (*tree, *prior) if getattr(given, name) is not None), None)
+        of_tree = ("tree", "levels", "sep", "missing", "branching", "height")
+        of_prior = ("problem", "by_depth", "mean", "noise_variance", "rewards")
+        twice = next((name for name in (*of_tree, *of_prior) if getattr(given, name) is not None), None)
         if twice is not None:
             raise ValueError(f"--model has the tree and the prior already; leave out --{twice.replace('_', '-')}")
         loaded = bough.GaussianModel.load(given.model)

@@ -212,7 +212,7 @@ def _add_tree_option(group: Any) -> None:
     )  # fmt: skip
     group.add_argument(
         "--sep", default=None, metavar="TEXT",
-        help="what stands between the parts of a path, and of a category's name (default: /)",
+        help="what stands between the parts of a path, and of a category's name (default: /, or as the agent has it)",
     )  # fmt: skip
     group.add_argument(
         "--missing", choices=("error", "parent"), default=None,

@@ -34,6 +34,7 @@ from bough.tree.name_columns import (
 
 _BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
+_SHOWN = 3  # names in a suggestion
 _SEARCH_UP_TO = 100_000  # reading more names than this for an error is too slow
 
 
@@ -251,10 +252,11 @@ class StoredNames:
             return _cast(name)
         total = len(self.inner) + len(self.actions)
         if isinstance(name, str) and total <= _SEARCH_UP_TO:
-            found = self.ending_in(name, sep)
-            if len(found):
-                other = f" or another of {len(found):,}, which find({name!r}) lists" if len(found) > 1 else ""
-                return f"did you mean {self.name(int(found[0]))!r}{other}?"
+            found = self.names(self.ending_in(name, sep))
+            if len(found) > _SHOWN:
+                return f"{len(found):,} names end in it, such as {found[0]!r}; tree.find({name!r}) lists them"
+            if found:
+                return f"did you mean {' or '.join(map(repr, found))}?"
         if isinstance(name, str) and total <= _SUGGEST_UP_TO:
             every = {str(n): n for n in itertools.chain(self.inner.tolist(), self.actions.tolist())}
             close = difflib.get_close_matches(name, every, n=1)

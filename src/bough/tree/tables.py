@@ -42,16 +42,20 @@ def frame_outline(frame: Any, columns: Any, sep: str, missing: Missing) -> tuple
 
     parents: list[Integers] = [np.array([-1])]
     names: list[Hashable] = [""]
+    has_gaps = any((code_of_row < 0).any() for _, code_of_row in levels.values())
     known: dict[tuple[int, Hashable], int] = {}  # by parent and value: where there are gaps, levels may meet
     node_of_row = np.zeros(len(table), dtype=np.int64)  # where each row's path has got to
     for values, code_of_row in levels.values():
         rows = np.flatnonzero(code_of_row >= 0)
         above, codes, place_of_row = _distinct(node_of_row[rows], len(names), code_of_row[rows], len(values))
         places = [(parent, values[code]) for parent, code in zip(above.tolist(), codes.tolist(), strict=True)]
-        number = np.array([known.get(place, -1) for place in places], dtype=np.int64)
+        number = np.full(len(places), -1)
+        if has_gaps:
+            number[:] = [known.get(place, -1) for place in places]
         is_new = number < 0
         number[is_new] = len(names) + np.arange(is_new.sum())
-        known |= zip(places, number.tolist(), strict=True)
+        if has_gaps:
+            known |= zip(places, number.tolist(), strict=True)
         for parent, value in itertools.compress(places, is_new):
             names.append(f"{names[parent]}{sep}{value}" if parent else str(value))
         parents.append(above[is_new])
