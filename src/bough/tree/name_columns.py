@@ -107,16 +107,17 @@ def end_in(column: Names, part: str, sep: str) -> Flags:
     """Whether each name is this text, or ends in it after a separator; an integer is what it is written as."""
     if column.dtype.kind == "i":
         return np.asarray(column == integer_of(part), dtype=np.bool_)
+    tail = sep + part
+    likely = np.ones(len(column), dtype=np.bool_)
     if column.dtype.kind == "T":
         try:
-            # as numpy's own strings, since others lose zeros at their end
-            whole, tail = np.array([[part], [sep + part]], dtype=np.dtypes.StringDType())
+            likely = (column == np.array([part], dtype=column.dtype)) | np.strings.endswith(column, tail)
         except (TypeError, UnicodeError):  # half a character, which no name has
             return np.zeros(len(column), dtype=np.bool_)
-        return np.asarray((column == whole) | np.strings.endswith(column, tail))
-    tail = sep + part
-    ends = (str(name) == part or (isinstance(name, str) and name.endswith(tail)) for name in column.tolist())
-    return np.fromiter(ends, np.bool_, len(column))
+    # endswith does not see zeros at the end of a text
+    names = column[likely].tolist()
+    likely[likely] = [str(name) == part or (isinstance(name, str) and name.endswith(tail)) for name in names]
+    return likely
 
 
 def _is_huge(column: Names) -> bool:
