@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 _SHOWN = 12  # names in a message
 
 
-def level_names(below: Sequence[str]) -> tuple[str, ...]:
+def all_levels(below: Sequence[str]) -> tuple[str, ...]:
     """The names of all levels, given those below the root's.
 
-    >>> level_names(["department", "product"])
+    >>> all_levels(["department", "product"])
     ('root', 'department', 'product')
     """
     return ("(root)" if "root" in below else "root", *below)
@@ -35,7 +35,7 @@ def given_levels(levels: Any, height: int) -> tuple[str, ...]:
         raise ValueError(f"levels has {twice!r} twice; give each level a name of its own")
     if len(listed) != height:
         raise ValueError(f"levels has {len(listed)} names; the tree has {height} levels below its root")
-    return level_names(listed)
+    return all_levels(listed)
 
 
 def level_of(tree: Tree, depth: int) -> str | int:

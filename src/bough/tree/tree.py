@@ -13,7 +13,7 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Floats, Names, Nodes
 from bough.tree import builders, editing, printing
-from bough.tree.levels import given_levels, level_names
+from bough.tree.levels import all_levels, given_levels
 from bough.tree.name_columns import as_column, plain
 from bough.tree.names import ActionNames, NodeNames, StoredNames, UnknownNameError
 from bough.tree.tables import Missing, frame_outline
@@ -119,7 +119,7 @@ class Tree:
         ['', 'gift card']
         """
         outline, below = frame_outline(frame, columns, sep, missing)
-        return replace(cls._from_outline(outline), level_names=level_names(below))
+        return replace(cls._from_outline(outline), level_names=all_levels(below))
 
     @classmethod
     def from_networkx(cls, graph: Any, root: Hashable | None = None) -> Tree:
