@@ -97,7 +97,7 @@ def draw_looking() -> None:
     figures = {
         "best": made["posterior"].plot(top=10),
         "explanation": made["explanation"].plot(),
-        "fit": made["fit"].plot({"depth 1": "kind", "depth 2": "drink"})[0],
+        "fit": made["fit"].plot()[0],
         "run": made["run"].plot(),
     }
     for name, axes in figures.items():

@@ -13,6 +13,7 @@ from bough.simulation import problems
 
 TREE = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso", 7]})
 NUMBERED = bough.Tree.balanced(3, 3)
+LEVELLED = bough.Tree.from_nested({"tea": ["green", "black"]}, levels=["kind", "drink"])
 PAIR = ["green", "black"]
 PLAIN = bough.GaussianModel(TREE)
 CONTEXTUAL = bough.GaussianModel(TREE, [0.0, 0.0])
@@ -350,6 +351,9 @@ def fitted(**changes):
 CALLS = {
     "tree.index": (TREE.index, {"no text"}),
     "tree.path": (TREE.path, {"no text"}),
+    "tree.find": (TREE.find, {"text", "no text", "negative", "huge"}),
+    "levels of paths": (lambda v: bough.Tree.from_paths(["a/b"], levels=v), {"None", "numbers as text"}),
+    "levels of mappings": (lambda v: bough.Tree.from_nested(["a"], levels=v), {"None", "mapping", "frame"}),
     "tree.name": (TREE.name, ()),
     "tree.path_nodes": (TREE.path_nodes, ()),
     "tree.children": (TREE.children, ()),
@@ -369,6 +373,7 @@ CALLS = {
     "from_nested": (bough.Tree.from_nested, {"numbers as text", "hidden complex", "frame", "records"}),
     "from_frame": (lambda v: bough.Tree.from_frame(v, ["a"]), ()),
     "columns": (lambda v: bough.Tree.from_frame(FRAME, v), {"mapping"}),
+    "missing levels": (lambda v: bough.Tree.from_frame(FRAME, ["a"], missing=v), ()),
     "from_networkx": (bough.Tree.from_networkx, ()),
     "from_linkage": (bough.Tree.from_linkage, ()),
     "linkage's names": (lambda v: bough.Tree.from_linkage(LINKAGE, v), {"None"}),
@@ -379,6 +384,9 @@ CALLS = {
     "noise_variance": (lambda v: bough.GaussianModel(TREE, noise_variance=v), POSITIVE),
     "by_depth": (lambda v: bough.GaussianModel(TREE, covariance=bough.by_depth(v)), ()),
     "one of by_depth": (lambda v: bough.GaussianModel(TREE, covariance=bough.by_depth([1.0, v, 1.0])), POSITIVE),
+    "by_depth of levels": (lambda v: bough.GaussianModel(LEVELLED, covariance=bough.by_depth(v)), ()),
+    "level of a frame": (lambda v: POSTERIOR.to_frame(level=v), {"None"}),
+    "name of a level": (lambda v: bough.Posterior(bough.GaussianModel(LEVELLED)).to_frame(level=v), {"None"}),
     "by_height": (lambda v: bough.GaussianModel(TREE, covariance=bough.by_height(v)), ()),
     "by_node": (lambda v: bough.GaussianModel(TREE, covariance=bough.by_node(v)), ()),
     "one of by_node": (lambda v: bough.GaussianModel(TREE, covariance=bough.by_node({7: v}, default=1.0)), POSITIVE),

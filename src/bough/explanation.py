@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -17,6 +16,7 @@ from bough._text import rounded
 from bough.data.rows import checked_context
 from bough.inference.answers import Answers
 from bough.model.likelihood import Likelihood
+from bough.tree.levels import depth_of, level_of
 from bough.tree.tree import Tree
 
 _MOST_SHOWN = 1_000  # lines of a figure
@@ -87,20 +87,21 @@ class NodeTable:
         return replace(self, **columns)
 
     def of_level(self, level: Any) -> NodeTable:
-        """The rows of one level, given by its depth."""
-        height = self.tree.height
-        if not _checks.is_whole(level) or not 0 <= level <= height:
-            raise ValueError(
-                f"level is {reprlib.repr(level)}; give a depth from 0, the root's, to {height}, or None for all nodes"
-            )
-        start, end = self.tree.level_start[level : level + 2].tolist()
+        """The rows of one level, given by its depth or its name."""
+        depth = depth_of(self.tree, level)
+        start, end = self.tree.level_start[depth : depth + 2].tolist()
         return self.at(slice(start, end))
+
+    def _levels(self) -> Any:
+        """What the level of each node is called, or its depth."""
+        depth, names = self.tree.depth[self.nodes], self.tree.levels
+        return depth if names is None else [names[one] for one in depth.tolist()]
 
     def columns(self) -> dict[str, Any]:
         """What a frame has."""
         return {
             "name": _one_type(self.tree.node_names.names(self.nodes)),
-            "level": self.tree.depth[self.nodes],
+            "level": self._levels(),
             "path": paths(self.tree, self.nodes),
             "mean": self.mean,
             "deviation": self.deviation,
@@ -114,8 +115,9 @@ class NodeTable:
 def paths(tree: Tree, nodes: Nodes) -> list[str]:
     """Where each node hangs, as text such as "home/kitchen/kettle"; the root is "" where that is its name.
 
-    A name that begins with its parent's and a slash, as those of inner nodes mostly do, is not repeated.
+    A name that begins with its parent's and the separator, as those of inner nodes mostly do, is not repeated.
     """
+    sep = tree.sep
     is_all = len(nodes) == tree.n_nodes
     needed, above = (nodes, tree.parent) if is_all else tree.with_ancestors(nodes)  # parents come first in both
     names = tree.node_names.names(needed)
@@ -125,8 +127,8 @@ def paths(tree: Tree, nodes: Nodes) -> list[str]:
         if parent < 0:
             found.append(text)
             continue
-        own = text.removeprefix(f"{names[parent]}/")
-        found.append(f"{found[parent]}/{own}" if found[parent] else own)
+        own = text.removeprefix(f"{names[parent]}{sep}")
+        found.append(f"{found[parent]}{sep}{own}" if found[parent] else own)
     return found if is_all else [found[place] for place in np.searchsorted(needed, nodes).tolist()]
 
 
@@ -143,7 +145,8 @@ class ExplainedNode(NamedTuple):
     """A node on the path to an action, beside its siblings."""
 
     name: Hashable
-    level: int
+    level: int | str
+    """What its level is called, or its depth where levels have no names."""
     path: str
     reward: float
     """The mean reward of an action with the parameter of this node, in the context if there is one."""
@@ -202,7 +205,7 @@ class Explanation:
         beside = tuple(table.at(_siblings(table, node)).reward for node in path.tolist())
         nodes = tuple(
             ExplainedNode(
-                names[i], i, places[i], float(reward[i]), float(low[i]), float(high[i]),
+                names[i], level_of(tree, i), places[i], float(reward[i]), float(low[i]), float(high[i]),
                 1 + int((beside[i] > reward[i]).sum()), 1 + len(beside[i]), int(on_path.observations[i]),
                 float(on_path.share[i]), float(on_path.mean[i]), float(on_path.deviation[i]),
             )
@@ -215,15 +218,19 @@ class Explanation:
 
     def __str__(self) -> str:
         interval = f"{100 * self.interval:.3g}% interval"
-        table = [("", "mean reward", interval, "rank", "observations", "share")]
-        for node in self.nodes:
-            rank = f"{node.rank:,} of {node.siblings:,}" if node.level else ""
+        n_words = 2 if isinstance(self.nodes[0].level, str) else 1  # a depth is the number of the line
+        table = [[*("", "level")[:n_words], "mean reward", interval, "rank", "observations", "share"]]
+        for depth, node in enumerate(self.nodes):
+            rank = f"{node.rank:,} of {node.siblings:,}" if depth else ""
             width = node.high - node.low
             interval = f"{rounded(node.low, width)} to {rounded(node.high, width)}"
             numbers = (rounded(node.reward, width), interval, rank, f"{node.observations:,}", f"{node.share:.0%}")
-            table.append((_label(node.name), *numbers))
-        widths = [max(len(row[i]) for row in table) for i in range(6)]
-        lines = ("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in table)
+            table.append([*(_label(node.name), str(node.level))[:n_words], *numbers])
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = (
+            "  ".join([*map(str.ljust, row[:n_words], widths), *map(str.rjust, row[n_words:], widths[n_words:])])
+            for row in table
+        )
         return "\n".join([*(line.rstrip() for line in lines), *([self.note] if self.note else [])])
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -274,11 +281,11 @@ def plot_best(posterior: Answers, level: Any, top: Any, context: Any, ax: Any) -
         raise ValueError(f"top is {top}; give at most {_MOST_SHOWN:,}, each on a line of its own")
     table = NodeTable.of(posterior, 0.95, context)
     of_level = table.tree.leaves if level is None else table.of_level(level).nodes
+    what = "actions" if level is None else f"nodes of level {level_of(table.tree, depth_of(table.tree, level))}"
     nodes = np.setdiff1d(of_level, list(table.retired))
     shown = table.at(nodes[np.argsort(-table.at(nodes).reward, kind="stable")[:top]])
     labels = [_label(name) for name in table.tree.node_names.names(shown.nodes)]
     ax = plot_intervals(labels, shown.reward, shown.low, shown.high, ax)
-    what = "actions" if level is None else f"nodes of level {level}"
     which = "All" if len(labels) == len(nodes) else f"The best {len(labels):,} of"
     ax.set_title(f"{which} {len(nodes):,} {what}, with 95% intervals", fontsize=10)
     return ax

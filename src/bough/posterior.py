@@ -275,15 +275,16 @@ class Posterior(Living):
     # -- something to look at ------------------------------------------------------------------
 
     def to_frame(
-        self, level: int | None = None, interval: float = 0.95, context: Any = None, backend: str | None = None
+        self, level: int | str | None = None, interval: float = 0.95, context: Any = None, backend: str | None = None
     ) -> Any:
-        """A frame with one row for each node, or for each of one level, given by its depth.
+        """A frame with one row for each node, or for each of one level, given by its depth or its name.
 
-        Its columns are name, level, path, mean, deviation, low, high, observations and share. `mean` and `deviation`
-        are those of the parameter, or of its product with the `context`, which a contextual model needs. `low` and
-        `high` are the credible interval on the scale of the rewards: of a category, that of an action like it. `share`
-        is its part of all observations. Names that are not all integers are given as text. `backend` is "pandas",
-        "polars" or "pyarrow"; the first of them that is installed where it is None.
+        Its columns are name, level, path, mean, deviation, low, high, observations and share. `level` is what
+        `tree.levels` calls it, or the depth where levels have no names. `mean` and `deviation` are those of the
+        parameter, or of its product with the `context`, which a contextual model needs. `low` and `high` are the
+        credible interval on the scale of the rewards: of a category, that of an action like it. `share` is its part of
+        all observations. Names that are not all integers are given as text. `backend` is "pandas", "polars" or
+        "pyarrow"; the first of them that is installed where it is None.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
@@ -313,10 +314,11 @@ class Posterior(Living):
         """
         return Explanation.of(self, action, interval, context)
 
-    def plot(self, level: int | None = None, top: int = 20, context: Any = None, ax: Any = None) -> Any:
+    def plot(self, level: int | str | None = None, top: int = 20, context: Any = None, ax: Any = None) -> Any:
         """Draw the mean reward of the best actions, or of the best nodes of a level, with 95% intervals, best first.
 
-        Retired actions are left out. A contextual model needs a `context`. Returns the axes; needs matplotlib.
+        `level` is the depth of a level, or its name. Retired actions are left out. A contextual model needs a
+        `context`. Returns the axes; needs matplotlib.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))

@@ -104,6 +104,22 @@ def test_paths_and_another_separator(shop, capsys):
     assert "moved 0" in capsys.readouterr().out
     tree = bough.HierTS.load("agent.bough").posterior.model.tree
     assert tree.path("home>garden>spade") == ["", "home", "home>garden", "home>garden>spade"]
+    assert cli.main(["adopt", "agent.bough", "--tree", "tree.txt"]) == 0  # the agent's own is the default
+    assert capsys.readouterr().out.startswith("added 0\n")
+
+
+def test_rows_with_gaps_hang_one_level_higher_on_request(shop, capsys):
+    (shop / "gaps.csv").write_text("group,name,sku\nhome,kettle,1001\n,toaster,1002\n,,1003\n,,1003\n")
+    table = ["--tree", "gaps.csv", "--levels", "group,name,sku"]
+    assert cli.main(["adopt", "numbered.bough", *table]) == 2
+    words = "gaps.csv has rows that lack a name: 3 without a group, 2 without a name; put them right"
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert "--missing parent" in shown
+    assert cli.main(["adopt", "numbered.bough", *table, "--missing", "parent", "--out", "new.bough"]) == 0
+    tree = bough.HierTS.load("new.bough").posterior.model.tree
+    assert [tree.path(name) for name in (1002, 1003)] == [["", "toaster", 1002], ["", 1003]]
+    assert tree.levels == ("root", "group", "name", "sku")
 
 
 class Stubborn(bough.Greedy):
@@ -121,7 +137,8 @@ BAD = {
     "a policy of one's own": (["own.bough", *BY_SKU], "own.bough holds a 'Stubborn', which is not built in"),
     "no table": (["numbered.bough", "--tree", "nowhere.csv", "--levels", "sku"], "nowhere.csv cannot be read"),
     "no column": (["numbered.bough", "--tree", "tuesday.csv", "--levels", "kind,sku"], "no column 'kind'"),
-    "a table with a gap": (["numbered.bough", "--tree", "gap.csv", "--levels", "group,sku"], "rows without a sku"),
+    "a table with a gap": (["numbered.bough", "--tree", "gap.csv", "--levels", "group,sku"], "1 without a sku; put"),
+    "gaps in paths": (["named.bough", "--tree", "tree.txt", "--missing", "parent"], "--missing goes with a table"),
     "gone": (["numbered.bough", *BY_SKU, "--gone", "raise"], "1003"),
     "another table": (["numbered.bough", *BY_NAME], "has none of the agent's 3 actions"),
     "other types": (

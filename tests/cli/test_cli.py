@@ -121,7 +121,8 @@ def test_fit_prints_the_table_and_writes_a_model_that_simulate_and_the_library_r
     assert [line.split()[-2:] for line in again.stdout.splitlines()[3:-1]] == [
         line.split()[-2:] for line in lines[3:-1]
     ]
-    assert "variance at sku" in again.stdout
+    assert all(f"variance at {level} " in again.stdout for level in ("root", "group", "sku"))
+    assert bough.GaussianModel.load(tmp_path / "model.bough").tree.levels == ("root", "group", "sku")
     assert bough.GaussianModel.load(tmp_path / "model.bough").tree.actions[0] == 1000
 
 

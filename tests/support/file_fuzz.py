@@ -82,6 +82,8 @@ def facts(loaded: Any) -> dict[str, Any]:
         "kind": type(model).__name__,
         "names": [model.tree.name(node) for node in range(model.tree.n_nodes)],
         "parents": model.tree.parent,
+        "levels": str(model.tree.levels),
+        "sep": model.tree.sep,
         "prior mean": model.mean,
         "marginal": model.marginal_covariance,
         "noise": getattr(model, "noise_variance", None),
@@ -139,7 +141,8 @@ def is_sound(loaded: Any) -> bool:
 
 @cache
 def originals() -> tuple[Original, ...]:
-    named = bough.Tree.from_nested({"thé": ["vert", "noir", "blanc"], "café": {"chaud": ["court", "long"]}})
+    nested = {"thé": ["vert", "noir", "blanc"], "café": {"chaud": ["court", "long"]}}
+    named = bough.Tree.from_nested(nested, sep=" › ", levels=["sorte", "façon", "boisson"])
     numbers = bough.Tree.from_nested({"tea": [3, 1], "coffee": [2, 7]})
     actions, rewards = ["vert", "noir", "court", "vert", "long"], [0.5, 1.5, -1.0, 0.7, 0.1]
     contexts = np.random.default_rng(0).normal(size=(5, 3))
@@ -432,7 +435,8 @@ def header_inside_an_entry(one: Original, rng: np.random.Generator) -> Damaged:
 def header_without_an_entry(one: Original, rng: np.random.Generator) -> Damaged:
     gone = str(rng.choice(list(one.header)))
     changed = {key: value for key, value in one.header.items() if key != gone}
-    return Damaged(zipped(one.entries(header=npy_header(changed))))  # what is not there has one meaning or none
+    # What is not there has one meaning or none, but a tree may do without names of levels and another separator.
+    return Damaged(zipped(one.entries(header=npy_header(changed))), may_differ=gone in ("levels", "sep"))
 
 
 def header_of_another_kind(one: Original, rng: np.random.Generator) -> Damaged:

@@ -229,7 +229,7 @@ BAD = {
     "action in two categories": (lambda: bough.Tree.from_nested({"a": ["x"], "b": ["x"]}), "'x' is given to 2"),
     "unknown column": (lambda: bough.Tree.from_frame(frame(a=[1]), ["b"]), "no column 'b'"),
     "no columns": (lambda: bough.Tree.from_frame(frame(a=[1]), []), "columns is empty"),
-    "null": (lambda: bough.Tree.from_frame(frame(a=["x", None], b=[1, 2]), ["a", "b"]), "'a' is null in row 1"),
+    "null": (lambda: bough.Tree.from_frame(frame(a=["x", None], b=[1, 2]), ["a", "b"]), "1 in 'a' (first in row 1)"),
     "repeated row": (lambda: bough.Tree.from_frame(frame(a=["x", "x"], b=[1, 1]), ["a", "b"]), "1 is given to 2"),
     "no rows": (lambda: bough.Tree.from_frame(frame(a=[]), ["a"]), "no rows"),
     "not a frame": (lambda: bough.Tree.from_frame([1, 2], ["a"]), "frame is a list"),

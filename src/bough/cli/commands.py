@@ -119,7 +119,7 @@ def fit(given: argparse.Namespace) -> None:
     penalty = None if given.penalty.lower() == "none" else _number(given.penalty, "--penalty", ' or "none"')
     noise = given.noise if given.noise == "learn" else _number(given.noise, "--noise", ' or "learn"')
     root = None if given.root is None else _number(given.root, "--root")
-    tree = _read_tree(given.tree, given.levels)
+    tree = _read_tree(given)
     context = None if given.context is None else _listed(given.context, "--context")
     bad = "skip-most" if given.skip_most else "skip" if given.skip_bad else "error"
     model.kind.check_words(given.trials, given.exposure)
@@ -142,10 +142,8 @@ def fit(given: argparse.Namespace) -> None:
     )
     for why, n in statistics.skipped.items():
         print(f"left out: {n:,} row{'s' if n != 1 else ''} ({why})")
-    named = _listed(given.levels, "--levels") if given.levels else []
-    levels = {f"depth {depth}": name for depth, name in enumerate(named, 1)}
     features = None if context is None else [*(["intercept"] if given.intercept else []), *context]
-    print(fit.summary(levels, features))
+    print(fit.summary(features=features))
     fit.model.save(given.out)
     print(f"model: {given.out}")
 
@@ -155,8 +153,8 @@ def adopt(given: argparse.Namespace) -> None:
     from bough.policies import files
 
     _check_target(given.out, "--out")
-    if given.model is not None and (given.tree or given.levels or given.sep) is not None:
-        raise ValueError("--model has a tree already; leave out --tree, --levels and --sep")
+    if given.model is not None and (given.tree or given.levels or given.sep or given.missing) is not None:
+        raise ValueError("--model has a tree already; leave out --tree, --levels, --sep and --missing")
     if given.model is None and given.tree is None:
         raise ValueError(_NO_TREE)
     agent = files.load(given.agent)
@@ -165,8 +163,7 @@ def adopt(given: argparse.Namespace) -> None:
         raise ValueError(f"{given.agent} holds a {name}, which does without a tree; adopt goes with the other policies")
     old = agent.posterior.model.tree
     model = None if given.model is None else bough.GaussianModel.load(given.model)
-    sep = "/" if given.sep is None else given.sep
-    tree = _read_tree(given.tree, given.levels, sep, old) if model is None else model.tree
+    tree = _read_tree(given, old) if model is None else model.tree
     renamed = _renamed(given.renamed, old, tree)
     _check_same_names(old, tree, given.tree or given.model, bool(renamed))
     changes = agent.adopt(model or tree, renamed, given.gone)
@@ -243,20 +240,26 @@ def _listed(text: str, option: str) -> list[str]:
     return names
 
 
-def _read_tree(path: Path, levels: str | None, sep: str = "/", like: bough.Tree | None = None) -> bough.Tree:
-    if levels is not None:
+def _read_tree(given: argparse.Namespace, like: bough.Tree | None = None) -> bough.Tree:
+    path, sep = given.tree, given.sep
+    if sep is None:
+        sep = "/" if like is None else like.sep
+    if given.levels is not None:
         read = import_module("bough.data.files").tree_of_table
-        tree: bough.Tree = read(path, _listed(levels, "--levels"), sep, like)
+        tree: bough.Tree = read(path, _listed(given.levels, "--levels"), sep, like, given.missing or "error")
         return tree
     if path.suffix.lower() in _TABLES:
         raise ValueError(f"{path} is a table; name its columns, coarsest first, with --levels")
+    if given.missing is not None:
+        raise ValueError("--missing goes with a table; name its columns with --levels, or leave it out")
     return bough.Tree.from_paths(_checks.text_lines(path, "one path an action, one a line"), sep)
 
 
 def _model(given: argparse.Namespace) -> Any:
     if given.model is not None:
-        options = ("tree", "levels", "branching", "height", "problem", "by_depth", "mean", "noise_variance", "rewards")
-        twice = next((name for name in options if getattr(given, name) is not None), None)
+        of_tree = ("tree", "levels", "sep", "missing", "branching", "height")
+        of_prior = ("problem", "by_depth", "mean", "noise_variance", "rewards")
+        twice = next((name for name in (*of_tree, *of_prior) if getattr(given, name) is not None), None)
         if twice is not None:
             raise ValueError(f"--model has the tree and the prior already; leave out --{twice.replace('_', '-')}")
         loaded = bough.GaussianModel.load(given.model)
@@ -268,7 +271,7 @@ def _model(given: argparse.Namespace) -> Any:
     if given.tree is not None:
         if given.branching is not None or given.height is not None:
             raise ValueError("--tree goes without --branching and --height; give one or the other")
-        tree = _read_tree(given.tree, given.levels)
+        tree = _read_tree(given)
     elif given.branching is None or given.height is None:
         raise ValueError("no tree was given; give --branching and --height, --tree FILE, or --model FILE")
     else:

@@ -162,10 +162,6 @@ def _add_adopt(subparsers: Any) -> None:
     )
     _add_tree_option(command)
     command.add_argument(
-        "--sep", default=None, metavar="TEXT",
-        help="what stands between the levels in the names of the agent's categories (default: /)",
-    )  # fmt: skip
-    command.add_argument(
         "--model", type=Path, metavar="FILE",
         help="or a model that fit, or a model's save, wrote: its tree, and its prior instead of the agent's",
     )  # fmt: skip
@@ -213,6 +209,15 @@ def _add_tree_option(group: Any) -> None:
     group.add_argument(
         "--levels", metavar="COL,COL,...",
         help="where --tree is a Parquet or CSV table with one row an action: its columns, coarsest first",
+    )  # fmt: skip
+    group.add_argument(
+        "--sep", default=None, metavar="TEXT",
+        help="what stands between the parts of a path, and of a category's name (default: /, or as the agent has it)",
+    )  # fmt: skip
+    group.add_argument(
+        "--missing", choices=("error", "parent"), default=None,
+        help="what becomes of rows of a table without a level: an error, or they hang one level higher "
+        "(default: error)",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bough._frames import Frame, by_position, collected, from_relation, labels_of, position
 from bough.tree.tree import Tree
@@ -28,26 +28,42 @@ _BLANK_LINES = 1_000  # that a file may begin with
 
 
 def tree_of_table(
-    path: str | os.PathLike[str], levels: Sequence[str], sep: str = "/", like: Tree | None = None
+    path: str | os.PathLike[str],
+    levels: Sequence[str],
+    sep: str = "/",
+    like: Tree | None = None,
+    missing: Literal["error", "parent"] = "error",
 ) -> Tree:
     """The tree of a Parquet or CSV table with one column a level, coarsest first; repeated rows count once.
 
     A column of a CSV file is integers where all its cells are written as such, without leading zeros, and else text.
-    Actions are text in any case where those of the tree `like` are.
+    Actions are text in any case where those of the tree `like` are. `missing` is that of `Tree.from_frame`.
     """
     levels = list(levels)
     with _opened_files(path, levels) as (relation, is_text):
         if is_text:
             text_actions = like is not None and not _has_integers(like)
             relation = relation.project(_kinds_of_names(relation, text_actions))
-        table = from_relation(relation)
         labels = list(labels_of(levels).values())
+        _refuse_gaps(path, levels, relation, missing)
+        table = from_relation(relation)
         rows: Any = table.unique().sort(*labels)
         found = collected(rows).rename(dict(zip(labels, levels, strict=True)))
-    for column in levels:
-        if found[column].null_count():
-            raise ValueError(f"{path} has rows without a {column}; put them right, or leave them out of the table")
-    return Tree.from_frame(found.to_native(), levels, sep)
+    return Tree.from_frame(found.to_native(), levels, sep, missing=missing)
+
+
+def _refuse_gaps(path: Any, levels: Sequence[str], relation: Any, missing: str) -> None:
+    """Count the rows of a table that lack a name, column by column; those of an action count in any case."""
+    (counts,) = relation.aggregate(", ".join(f"count(*) - count({c})" for c in relation.columns)).fetchall()
+    gaps = dict(zip(levels, counts, strict=True))
+    if missing == "parent":
+        gaps = {levels[-1]: gaps[levels[-1]]}
+    found = ", ".join(f"{n:,} without a {column}" for column, n in gaps.items() if n)
+    if found:
+        higher = ", or hang them one level higher by --missing parent" if any(list(counts)[:-1]) else ""
+        raise ValueError(
+            f"{path} has rows that lack a name: {found}; put them right, leave them out of the table{higher}"
+        )
 
 
 def _kinds_of_names(relation: Any, text_actions: bool) -> str:

@@ -248,7 +248,7 @@ def _complaint(
         strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
         names = sorted(dict.fromkeys(strange), key=str)
         shown = ", ".join(repr(name) for name in names[:_SHOWN])
-        hint = _other_type(tree, columns.names.action, names) or tree.node_names.suggestion(names[0])
+        hint = _other_type(tree, columns.names.action, names) or tree.node_names.suggestion(names[0], tree.sep)
         parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
     what = f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; put them right, or "
     if bad == "error":

@@ -47,7 +47,8 @@ class NodeClasses:
         names = list(by)
         nowhere = next((name for name in names if all(tree.node_names.find(name) < 0 for tree in trees)), None)
         if nowhere is not None:
-            raise ValueError(f"by has {nowhere!r}, which is no node; {trees[0].node_names.suggestion(nowhere)}")
+            hint = trees[0].node_names.suggestion(nowhere, trees[0].sep)
+            raise ValueError(f"by has {nowhere!r}, which is no node; {hint}")
         codes = np.array([code[label] for label in given], dtype=np.int32)
         return cls("node", tuple(labels), tuple(_named(tree, names, codes) for tree in trees))
 

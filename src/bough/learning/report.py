@@ -72,10 +72,11 @@ class PriorFit:
         """Each estimate with its 95% interval, its share of a reward's variance, and how many nodes speak for it.
 
         Of a covariance, the mean of its diagonal is shown; `covariances` has the whole. Intervals are from the
-        curvature of what was maximised, those of a covariance for its size alone. `names` says what to call a class,
-        such as ``{"depth 1": "department"}``, and `features` those of a context.
+        curvature of what was maximised, those of a covariance for its size alone. A depth is called as its level is,
+        where levels have names. `names` says what to call a class instead, such as ``{"depth 1": "department"}``, and
+        `features` those of a context.
         """
-        names = _checked_names(names)
+        names = self._shown_names(names)
         width = np.size(self.mean)
         if features is not None and (not _checks.is_list(features) or len(list(features)) != width):
             raise ValueError(f"features is {reprlib.repr(features)}; give {width} name(s), one for each feature")
@@ -102,7 +103,7 @@ class PriorFit:
         >>> [label.get_text() for label in variances.get_yticklabels()]
         ['kind', 'depth 2', 'noise']
         """
-        names = _checked_names(names)
+        names = self._shown_names(names)
         if axes is not None and np.shape(axes) != (2,):
             raise ValueError(
                 f"axes is {reprlib.repr(axes)}; give two of matplotlib's, as plt.subplots(1, 2) makes them"
@@ -113,6 +114,23 @@ class PriorFit:
         labels = [names.get(name, name) for name in shown]
         value, low, high = (np.array([one[i] for one in shown.values()], dtype=np.float64) for i in range(3))
         return plot_variances(labels, value, low, high, [one.share for one in shown.values()], axes)
+
+    def _shown_names(self, names: Mapping[str, str] | None) -> Mapping[str, str]:
+        """What to call the classes: as the user says, or else as all trees call the level."""
+        if names is not None and not isinstance(names, Mapping):
+            raise ValueError(
+                f"names is {names!r}; give a mapping from classes, such as 'depth 1', to what to call them"
+            )
+        if self.model.classes.kind != "depth":
+            return names or {}
+        levels = [model.tree.levels or () for model in self.models]
+        deepest = max(levels, key=len)
+        shared = {
+            f"depth {i}": name
+            for i, name in enumerate(deepest)
+            if all(one[i : i + 1] in ((name,), ()) for one in levels)
+        }
+        return shared | dict(names or {})
 
     def _rows(self, names: Mapping[str, str], features: Sequence[str] | None) -> list[tuple[str, str, str, str, str]]:
         rows = []
@@ -132,12 +150,6 @@ class PriorFit:
             share = "" if one.share is None else f"{one.share:.0%}"
             rows.append((what, f"{one.value:.4g}", _interval(one.low, one.high), share, told))
         return rows
-
-
-def _checked_names(names: Mapping[str, str] | None) -> Mapping[str, str]:
-    if names is not None and not isinstance(names, Mapping):
-        raise ValueError(f"names is {names!r}; give a mapping from classes, such as 'depth 1', to what to call them")
-    return names or {}
 
 
 def _interval(low: float, high: float) -> str:

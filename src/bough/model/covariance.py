@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,6 +12,7 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Floats, Nodes
 from bough.model.likelihood import LARGEST
+from bough.tree.levels import shown
 from bough.tree.tree import Tree
 
 _SPARE_CLASSES = 10_000  # that only other trees have, with which a prior was learned
@@ -26,14 +28,18 @@ class CovarianceRule:
     default: Any = None
 
 
-def by_depth(values: Sequence[Any] | Floats) -> CovarianceRule:
-    """One covariance (a number or a matrix) for each depth, the root's first.
+def by_depth(values: Sequence[Any] | Floats | Mapping[str, Any]) -> CovarianceRule:
+    """One covariance (a number or a matrix) for each depth, the root's first, or for each level by its name.
 
     >>> import bough
     >>> tree = bough.Tree.balanced(branching=2, height=2)
     >>> model = bough.GaussianModel(tree, covariance=bough.by_depth([4.0, 2.0, 1.0]))
     >>> model.marginal_covariance
     array([4., 6., 6., 7., 7., 7., 7.])
+    >>> shop = bough.Tree.from_paths(["tea/green", "tea/black"], levels=["kind", "drink"])
+    >>> model = bough.GaussianModel(shop, covariance=bough.by_depth({"root": 4.0, "kind": 2.0, "drink": 1.0}))
+    >>> model.marginal_covariance
+    array([4., 6., 7., 7.])
     """
     return CovarianceRule("depth", values)
 
@@ -93,14 +99,31 @@ def resolve(rule: Any, tree: Tree, dim: int, scalar: bool) -> ClassCovariances:
         return ClassCovariances("depth", tree.depth, np.repeat(shared, tree.height + 1, axis=0))
     if rule.kind == "node":
         return _resolve_nodes(rule, tree, dim, scalar)
-    values = _as_list(rule.values, f"by_{rule.kind}")
+    by_name = rule.kind == "depth" and isinstance(rule.values, Mapping)
+    values = _of_levels(rule.values, tree) if by_name else _as_list(rule.values, f"by_{rule.kind}")
+    names = tree.levels if rule.kind == "depth" else None
     if len(values) != tree.height + 1:
+        size = f"height {tree.height}" if names is None else f"{len(names)} levels ({shown(names)})"
         raise ValueError(
-            f"by_{rule.kind} has {len(values)} covariances; the tree has height {tree.height}, "
-            f"so give {tree.height + 1}"
+            f"by_{rule.kind} has {len(values)} covariances; the tree has {size}, so give {tree.height + 1}"
         )
-    table = _checked(values, [f"covariance at {rule.kind} {i}" for i in range(len(values))], dim, scalar)
+    places = [f"{rule.kind} {i}" for i in range(len(values))] if names is None else names
+    table = _checked(values, [f"covariance at {place}" for place in places], dim, scalar)
     return ClassCovariances(rule.kind, tree.depth if rule.kind == "depth" else tree.node_height, table)
+
+
+def _of_levels(values: Mapping[str, Any], tree: Tree) -> list[Any]:
+    """Covariances that go by the names of levels, the root's first."""
+    if tree.levels is None:
+        raise ValueError(
+            "by_depth was given a mapping, and the levels of this tree have no names; give a list of covariances, the "
+            "root's first, or build the tree with levels="
+        )
+    odd = next((name for name in (*values, *tree.levels) if (name in values) != (name in tree.levels)), None)
+    if odd is not None:
+        what = f"leaves out {odd!r}" if odd in tree.levels else f"has {reprlib.repr(odd)}, which is no level"
+        raise ValueError(f"by_depth {what}; give one covariance for each of {shown(tree.levels)}")
+    return [values[name] for name in tree.levels]
 
 
 def class_with(classes: ClassCovariances, value: Any, dim: int, scalar: bool) -> tuple[ClassCovariances, int]:

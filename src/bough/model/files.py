@@ -15,7 +15,7 @@ from bough._storage import Contents
 from bough.model.covariance import checked_classes
 from bough.model.kinds import MODELS
 from bough.model.model import Model
-from bough.tree.files import has_at_most, restored_tree, tree_arrays
+from bough.tree.files import has_at_most, restored_tree, tree_arrays, tree_header
 
 _KIND = "model"
 _VERSION = 1
@@ -39,7 +39,7 @@ def model_contents(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = {"mean": np.asarray(model.mean), "covariances": model.classes.table, **tree_arrays(model.tree)}
     if model.classes.kind == "node":
         arrays["covariance_of_node"] = model.classes.of_node
-    return {**header, **model.likelihood.parameters(), **_drift_header(model)}, arrays
+    return {**header, **model.likelihood.parameters(), **_drift_header(model), **tree_header(model.tree)}, arrays
 
 
 def restored_model(contents: Contents) -> Model:

@@ -1,28 +1,25 @@
-"""What each source of a tree (paths, nested mappings, frames, graphs, linkages) says about its nodes.
+"""What each source of a tree (paths, nested mappings, graphs, linkages) says about its nodes; tables.py does frames.
 
-Every function here returns an `Outline`: nodes in any order, each with its parent's position and its
-name. `tree.py` turns an outline into the breadth-first arrays of a `Tree`.
+Every source becomes an `Outline`: nodes in any order, each with its parent's position and its name. `arranged` turns an
+outline into the breadth-first arrays of a `Tree`.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
-import narwhals as nw
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from bough import _checks
-from bough._arrays import Integers
-from bough.tree.name_columns import is_missing, plain
+from bough._arrays import Integers, Nodes
+from bough.tree.name_columns import plain
+from bough.tree.names import NodeNames, NumberedNames, StoredNames
 
 _MOST_NODES = 2**31 - 1
-_KEYS_A_ROW = 4  # a table of more keys than this takes longer than sorting the rows
-_NEVER_MISSING = frozenset({str, int, bool})
 
 
 @dataclass(frozen=True)
@@ -32,15 +29,17 @@ class Outline:
     parents: Integers
     names: Sequence[Hashable] | None
     """One name a node, or None where a node's name is its position."""
+    sep: str | None = None
+    """What the names of inner nodes are joined with, where they are."""
 
 
-def _check_separator(sep: str) -> None:
+def check_separator(sep: str) -> None:
     if not isinstance(sep, str) or not sep:
         raise ValueError(f"sep is {sep!r}; give the text between two components, such as '/'")
 
 
 def paths_outline(paths: Iterable[str], sep: str) -> Outline:
-    _check_separator(sep)
+    check_separator(sep)
     if isinstance(paths, str):
         raise ValueError(f"paths is the single string {paths!r}; give a list of paths")
     if not _checks.is_list(paths):
@@ -53,7 +52,7 @@ def paths_outline(paths: Iterable[str], sep: str) -> Outline:
             raise ValueError(f"path {path!r} is of type {type(path).__name__}; paths are strings")
         components = path.split(sep)
         if not all(components):
-            raise ValueError(f"path {path!r} has an empty component; remove the extra {sep!r} or choose another sep")
+            raise ValueError(f"path {path!r} has an empty component; remove the extra {sep!r} or give another sep=")
         if path in actions:
             raise ValueError(f"path {path!r} is given twice; every action needs a path of its own")
         prefix, parent = "", 0
@@ -72,11 +71,11 @@ def paths_outline(paths: Iterable[str], sep: str) -> Outline:
         raise ValueError(f"path {path!r} is both an action and the start of a longer path; only leaves are actions")
     if not actions:
         raise ValueError("no paths were given; a tree needs at least one action")
-    return Outline(np.array(parents), names)
+    return Outline(np.array(parents), names, sep)
 
 
 def nested_outline(nested: Any, sep: str) -> Outline:
-    _check_separator(sep)
+    check_separator(sep)
     parents, names = [-1], [""]
     names_of_all: list[Hashable] = names  # type: ignore[assignment]
 
@@ -105,7 +104,7 @@ def nested_outline(nested: Any, sep: str) -> Outline:
                 pending.append((add(parent, name), name, inside))
         if not count:
             raise ValueError(f"{where} is empty; give it an action or leave it out")
-    return Outline(np.array(parents), names_of_all)
+    return Outline(np.array(parents), names_of_all, sep)
 
 
 def _entries(items: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
@@ -115,83 +114,6 @@ def _entries(items: Iterable[Any]) -> Iterable[tuple[Any, Any]]:
             yield from item.items()
         else:
             yield item, None
-
-
-def frame_outline(frame: Any, columns: Sequence[str], sep: str) -> Outline:
-    try:
-        table = nw.from_native(frame, eager_only=True)
-    except TypeError:
-        raise ValueError(
-            f"frame is a {type(frame).__name__}; give a pandas, polars or pyarrow frame (collect a lazy one)"
-        ) from None
-    _check_separator(sep)
-    if not isinstance(columns, str) and not _checks.is_list(columns):
-        raise ValueError(f"columns is {columns!r}; give a list of column names")
-    columns = [columns] if isinstance(columns, str) else list(columns)
-    if not columns:
-        raise ValueError("columns is empty; name the columns from the root's children to the actions")
-    missing = [column for column in columns if not _checks.is_among(column, table.columns)]
-    if missing:
-        raise ValueError(f"the frame has no column {missing[0]!r}; it has {table.columns}")
-    if not len(table):
-        raise ValueError("the frame has no rows; a tree needs at least one action")
-
-    parents: list[Integers] = [np.array([-1])]
-    names: list[Hashable] = [""]
-    node_of_row = np.zeros(len(table), dtype=np.int64)  # where each row's path has got to
-    for column in columns[:-1]:
-        values, code_of_row = _factorise(table, column)
-        # Two rows go on together when they were together and have the same value here.
-        key = node_of_row * len(values) + code_of_row
-        n_keys = len(names) * len(values)
-        if n_keys > _KEYS_A_ROW * len(key):
-            distinct, key = np.unique(key, return_inverse=True)
-            n_keys = len(distinct)
-        first = np.full(n_keys, -1)
-        first[key[::-1]] = np.arange(len(key))[::-1]  # what is written last stays
-        rows = np.sort(first[first >= 0])
-        rank = np.empty(n_keys, dtype=np.int64)
-        rank[key[rows]] = np.arange(len(rows))
-        above = node_of_row[rows]
-        node_of_row = len(names) + rank[key]
-        for parent, code in zip(above.tolist(), code_of_row[rows].tolist(), strict=True):
-            prefix = names[parent]
-            names.append(f"{prefix}{sep}{values[code]}" if parent else str(values[code]))
-        parents.append(above)
-    actions = _values(table, columns[-1])
-    parents.append(node_of_row)
-    names.extend(actions)
-    return Outline(np.concatenate(parents), names)
-
-
-def _values(table: nw.DataFrame[Any], column: str) -> list[Hashable]:
-    """A column as Python values, without nulls."""
-    values: list[Any] = table.get_column(column).to_list()
-    if set(map(type, values)) <= _NEVER_MISSING:
-        return values
-    for row, value in enumerate(values):
-        if is_missing(value):
-            raise ValueError(
-                f"column {column!r} is null in row {row}; drop such rows or fill in their place in the tree"
-            )
-    return [plain(value) for value in values]
-
-
-def _factorise(table: nw.DataFrame[Any], column: str) -> tuple[list[Hashable], Integers]:
-    """The distinct values in order of appearance, and each row's position among them."""
-    series = table.get_column(column)
-    if series.dtype == nw.String:
-        with contextlib.suppress(TypeError):  # narwhals says text where the first values are
-            distinct: list[Hashable] = series.unique(maintain_order=True).to_list()
-            if set(map(type, distinct)) == {str}:
-                codes = series.replace_strict(distinct, range(len(distinct)), return_dtype=nw.Int64)
-                return distinct, codes.to_numpy()
-    values = _values(table, column)
-    try:
-        code_of = {value: code for code, value in enumerate(dict.fromkeys(values))}
-    except TypeError:
-        raise ValueError(f"column {column!r} holds values that are not hashable; give text or numbers") from None
-    return list(code_of), np.fromiter(map(code_of.__getitem__, values), np.int64, len(values))
 
 
 def graph_outline(graph: Any, root: Hashable | None) -> Outline:
@@ -275,7 +197,76 @@ def linkage_outline(linkage: Any, names: Sequence[Hashable] | None) -> Outline:
     return Outline(parents, names)
 
 
-def breadth_first(parents: Integers, names: Sequence[Hashable] | None) -> Integers | None:
+def arranged(outline: Outline) -> tuple[Nodes, Nodes, NodeNames]:
+    """The parents, the starts of the children and the names that a `Tree` has; a `ValueError` where it is none."""
+    parents, names = outline.parents, outline.names
+    order = _breadth_first(parents, names)
+    if order is None:
+        parent = parents.astype(np.int32)
+    else:
+        position = np.empty(len(order), dtype=np.int32)
+        position[order] = np.arange(len(order), dtype=np.int32)
+        parent = np.where(parents[order] < 0, -1, position[parents[order]]).astype(np.int32)
+    n_children = np.bincount(parent[1:], minlength=len(parent))
+    child_start = np.concatenate([[1], 1 + np.cumsum(n_children)]).astype(np.int32)
+    if names is None and order is None:
+        return parent, child_start, NumberedNames(len(parent))
+    leaves = np.flatnonzero(n_children == 0).astype(np.int32)
+    inner = np.flatnonzero(n_children).astype(np.int32)
+    if names is None:
+        assert order is not None
+        return parent, child_start, StoredNames(inner, leaves, order[inner], order[leaves])
+    stored = StoredNames.of(inner, leaves, names, order)
+    twice = stored.duplicate()
+    if twice is not None:
+        _refuse_twice(outline, *twice)
+    return parent, child_start, stored
+
+
+def _refuse_twice(outline: Outline, name: Hashable, times: int) -> NoReturn:
+    """Say why a name is given to more than one node: where the separator is to blame, what it has joined."""
+    given = f"the name {name!r} is given to {times} nodes"
+    if outline.sep is not None and outline.names is not None:
+        places = [i for i, one in enumerate(outline.names) if one == name]
+        inner = set(outline.parents.tolist())
+        # An action is called by its own name, whatever the separator.
+        parts = [tuple(_parts(outline, i)) if i in inner else (str(name),) for i in places]
+        if len(set(parts)) > 1:
+            first, second = list(dict.fromkeys(parts))[:2]
+            raise ValueError(
+                f"{given}: with sep={outline.sep!r} the parts {list(first)} and {list(second)} give the same one; give "
+                "another sep=, one that is in none of the parts"
+            )
+    raise ValueError(
+        f"{given}, and names are unique over all nodes of a tree; name actions by their whole path, or, if rows of a "
+        "frame are repeated, drop those"
+    )
+
+
+def _parts(outline: Outline, place: int) -> list[str]:
+    """What the name of an inner node is joined from; the root, which is not joined, comes first in an outline."""
+    assert outline.names is not None
+    assert outline.sep is not None
+    parts = []
+    while place > 0:
+        name, above = str(outline.names[place]), int(outline.parents[place])
+        parts.append(name[len(str(outline.names[above])) + len(outline.sep) :] if above else name)
+        place = above
+    return parts[::-1] or [""]
+
+
+def balanced(branching: int, height: int) -> tuple[Nodes, Nodes, NodeNames]:
+    """The arrays of the tree in which every inner node has so many children, and every leaf that depth."""
+    levels = height + 1 if branching == 1 else min(height + 1, 64)  # so many are too many already
+    n = levels if branching == 1 else (branching**levels - 1) // (branching - 1)
+    check_size(n)
+    number = np.arange(n + 1, dtype=np.int64)
+    child_start = np.minimum(number * branching + 1, n).astype(np.int32)
+    parent = ((number[:n] - 1) // branching).astype(np.int32)
+    return parent, child_start, NumberedNames(n)
+
+
+def _breadth_first(parents: Integers, names: Sequence[Hashable] | None) -> Integers | None:
     """The order in which breadth-first search meets the nodes; None if it is the given one."""
     n = len(parents)
     if not n:

@@ -82,7 +82,7 @@ class Catalogue:
         """The node of that name; a `KeyError` where there is none."""
         node = self.find(name)
         if node < 0:
-            raise UnknownNameError(f"unknown name {name!r}; {self.tree.node_names.suggestion(name)}")
+            raise UnknownNameError(f"unknown name {name!r}; {self.tree.node_names.suggestion(name, self.tree.sep)}")
         return node
 
     def action_node(self, name: object) -> int:
@@ -91,7 +91,7 @@ class Catalogue:
             return self.tree.action_node(name)
         node = self.find(name)
         if node < 0:
-            raise UnknownNameError(f"unknown action {name!r}; {self.tree.node_names.suggestion(name)}")
+            raise UnknownNameError(f"unknown action {name!r}; {self.tree.node_names.suggestion(name, self.tree.sep)}")
         if not self.is_action(node):
             raise UnknownNameError(f"{name!r} is not an action but an inner node; give an action below it")
         return node

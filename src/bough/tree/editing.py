@@ -92,7 +92,7 @@ def _hung(
     child_start = np.concatenate([[1], 1 + np.cumsum(n_children[order])]).astype(np.int32)
     stored = stored_names(tree).edited(order, number, child_start, names)
     _refuse_twice(stored)
-    return Edit(type(tree)._frozen(above, child_start, stored), number[:n])
+    return Edit(tree._rearranged(above, child_start, stored), number[:n])
 
 
 def stored_names(tree: Tree) -> StoredNames:

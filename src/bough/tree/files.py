@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,12 @@ def tree_arrays(tree: Tree) -> dict[str, Any]:
     return arrays
 
 
+def tree_header(tree: Tree) -> dict[str, Any]:
+    """What the header says of a tree: the names of its levels where there are any, and a separator other than "/"."""
+    levels = {"levels": list(tree.level_names)} if tree.level_names else {}
+    return levels if tree.sep == Tree.sep else {**levels, "sep": tree.sep}
+
+
 def restored_tree(contents: Contents) -> Tree:
     """The tree that `tree_arrays` took apart; a `ValueError` where they are not those of a tree."""
     n_children = contents.array("n_children", np.int32, (None,))
@@ -40,7 +48,17 @@ def restored_tree(contents: Contents) -> Tree:
     if (child_start[1:-1] < np.arange(2, n + 1, dtype=np.int32)).any():
         raise ValueError("n_children is not that of a tree")
     names = _restored_names(contents, n_children)
-    return Tree._frozen(_parents(child_start), child_start, names)
+    tree = Tree._frozen(_parents(child_start), child_start, names)
+    return replace(tree, **_restored_labels(contents.header))
+
+
+def _restored_labels(header: Mapping[str, Any]) -> dict[str, Any]:
+    levels, sep = header.get("levels", []), header.get("sep", Tree.sep)
+    if not isinstance(levels, list) or not all(isinstance(name, str) for name in levels):
+        raise ValueError(f"levels is {reprlib.repr(levels)}; expected a list of names")
+    if not isinstance(sep, str) or not sep:
+        raise ValueError(f"sep is {reprlib.repr(sep)}; expected text")
+    return {"level_names": tuple(levels), "sep": sep}
 
 
 def _parents(child_start: Nodes) -> Nodes:

@@ -32,6 +32,17 @@ def plain(value: Any) -> Hashable:
     return cast(Hashable, value.item() if isinstance(value, np.generic) else value)
 
 
+def integer_of(text: str) -> int | None:
+    """The integer that is written so; None where there is none, as of "07"."""
+    if not text.isdecimal() and not text[1:].isdecimal():
+        return None
+    try:
+        found = int(text)
+    except ValueError:
+        return None
+    return found if str(found) == text else None
+
+
 def as_column(names: Iterable[object]) -> Names:
     """The names as one array: int64 or variable-width strings where they are all of that kind."""
     if isinstance(names, np.ndarray) and (names.dtype.kind == "i" or (names.dtype.kind == "u" and not _is_huge(names))):
@@ -90,6 +101,23 @@ def taken(column: Names, place: Nodes) -> Names:
     first = place[starts]
     last = first + np.diff(starts, append=len(place))
     return np.concatenate([column[a:b] for a, b in zip(first.tolist(), last.tolist(), strict=True)])
+
+
+def end_in(column: Names, part: str, sep: str) -> Flags:
+    """Whether each name is this text, or ends in it after a separator; an integer is what it is written as."""
+    if column.dtype.kind == "i":
+        return np.asarray(column == integer_of(part), dtype=np.bool_)
+    tail = sep + part
+    likely = np.ones(len(column), dtype=np.bool_)
+    if column.dtype.kind == "T":
+        try:
+            likely = (column == np.array([part], dtype=column.dtype)) | np.strings.endswith(column, tail)
+        except (TypeError, UnicodeError):  # half a character, which no name has
+            return np.zeros(len(column), dtype=np.bool_)
+    # endswith does not see zeros at the end of a text
+    names = column[likely].tolist()
+    likely[likely] = [str(name) == part or (isinstance(name, str) and name.endswith(tail)) for name in names]
+    return likely
 
 
 def _is_huge(column: Names) -> bool:

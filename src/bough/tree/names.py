@@ -21,8 +21,10 @@ from bough._arrays import Integers, Names, Nodes
 from bough.tree.name_columns import (
     are_equal,
     as_column,
+    end_in,
     hash_each,
     hashes_of,
+    integer_of,
     is_bool,
     plain,
     ranks,
@@ -32,6 +34,8 @@ from bough.tree.name_columns import (
 
 _BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
+_SHOWN = 3  # names in a suggestion
+_SEARCH_UP_TO = 100_000  # reading more names than this for an error is too slow
 
 
 class UnknownNameError(KeyError):
@@ -66,7 +70,13 @@ class NodeNames(Protocol):
         """The node of each name, or -1."""
         ...
 
-    def suggestion(self, name: object, /) -> str: ...
+    def ending_in(self, part: str, sep: str) -> Nodes:
+        """The nodes whose name is this text, or ends in it after a separator, ascending."""
+        ...
+
+    def suggestion(self, name: object, sep: str, /) -> str:
+        """What to say of a name that no node has."""
+        ...
 
 
 class NumberedNames:
@@ -97,7 +107,11 @@ class NumberedNames:
             return np.where(known, given, -1).astype(np.int32)
         return np.fromiter(map(self.find, given), np.int32, len(given))
 
-    def suggestion(self, name: object) -> str:
+    def ending_in(self, part: str, _sep: str) -> Nodes:
+        node = twin(self, part)
+        return np.array([] if node is None else [node], dtype=np.int32)
+
+    def suggestion(self, name: object, _sep: str) -> str:
         if twin(self, name) is not None:
             return _cast(name)
         return f"names are the numbers 0 to {self._n_nodes - 1} here"
@@ -229,10 +243,20 @@ class StoredNames:
             found[node] = other.find(self.name(node))
         return found
 
-    def suggestion(self, name: object) -> str:
+    def ending_in(self, part: str, sep: str) -> Nodes:
+        nodes = [self._inner_nodes[end_in(self.inner, part, sep)], self._leaves[end_in(self.actions, part, sep)]]
+        return np.sort(np.concatenate(nodes))
+
+    def suggestion(self, name: object, sep: str) -> str:
         if twin(self, name) is not None:
             return _cast(name)
         total = len(self.inner) + len(self.actions)
+        if isinstance(name, str) and total <= _SEARCH_UP_TO:
+            found = self.names(self.ending_in(name, sep))
+            if len(found) > _SHOWN:
+                return f"{len(found):,} names end in it, such as {found[0]!r}; tree.find({name!r}) lists them"
+            if found:
+                return f"did you mean {' or '.join(map(repr, found))}?"
         if isinstance(name, str) and total <= _SUGGEST_UP_TO:
             every = {str(n): n for n in itertools.chain(self.inner.tolist(), self.actions.tolist())}
             close = difflib.get_close_matches(name, every, n=1)
@@ -345,19 +369,14 @@ def twin(names: NodeNames, name: object) -> str | int | None:
     >>> twin(bough.Tree.balanced(2, 2).node_names, "3")
     3
     """
-    meant: str | int
+    meant: str | int | None
     if isinstance(name, str):
-        if not name.isdecimal() and not name[1:].isdecimal():
-            return None
-        try:
-            meant = int(name)
-        except ValueError:
-            return None
+        meant = integer_of(name)
     elif isinstance(name, (int, np.integer)) and not isinstance(name, bool):
         meant = str(name)
     else:
         return None
-    return meant if str(meant) == str(name) and names.find(meant) >= 0 else None
+    return meant if meant is not None and names.find(meant) >= 0 else None
 
 
 def _cast(name: object) -> str:
