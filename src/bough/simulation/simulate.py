@@ -18,9 +18,10 @@ from bough import _checks, _seeds
 from bough._progress import reporting
 from bough.model.model import Model
 from bough.policies.base import Policy
+from bough.simulation.compiled_runs import is_compiled
 from bough.simulation.drifting import Drifting
 from bough.simulation.result import Simulation
-from bough.simulation.runs import Runner, RunResult, is_compiled, runner
+from bough.simulation.runs import Runner, RunResult, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
 _MOST_JOBS = 1_000_000  # what joblib takes
@@ -45,8 +46,8 @@ def simulate(
     `policies` maps a name to a policy class such as `HierTS`, to any function of a model and `seed` that makes a
     `Policy`, or to a fresh policy object, which is copied for each run (and, unless it is one of bough's, draws the
     same random numbers in each, so prefer a function). On trees of up to 2,000 nodes bough's own run compiled from the
-    first to the last round (all but BayesUCB with contexts); others run at the speed of Python, with the same results,
-    and so do all in worlds that move. A policy that keeps time is told the number of each round, from 0: ``now``.
+    first to the last round; others run at the speed of Python, with the same results, and so do all in worlds that
+    move. A policy that keeps time is told the number of each round, from 0: ``now``.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d). `jobs` goes to joblib: None leaves it to `joblib.parallel_config`, which also
