@@ -257,7 +257,10 @@ BAD = {
     "a list": (dict(policies=[bough.TS]), "give a mapping"),
     "a name": (dict(policies={1: bough.TS}), "policy name 1"),
     "not a policy": (dict(policies={"x": 3}), "policy 'x' is 3"),
-    "makes no policy": (dict(policies={"x": lambda model, seed: 3}), "made a int"),
+    "makes no policy": (
+        dict(policies={"x": lambda model, seed: 3}),
+        "what policy 'x' makes is a int without decide(context); a policy has decide(context), which",
+    ),
     "contexts": (dict(contexts=customers), "model without contexts"),
     "backend": (dict(backend="excel"), "backend is 'excel'"),
     "unknown": (dict(unknown="UCB"), "no policy 'UCB'"),

@@ -86,7 +86,7 @@ def _play_beta(world: World, agent: BetaTS, rng: np.random.Generator) -> tuple[F
     tried = np.zeros(n, dtype=np.bool_)
     successes, failures = agent.successes.copy(), agent.failures.copy()
     play_beta(
-        rng, world.truth, world.best(world.truth), world.noise, successes, failures, tried, np.empty(n), gap
+        rng, world.parameters, world.best(world.parameters), world.noise, successes, failures, tried, np.empty(n), gap
     )  # fmt: skip
     return gap, int(tried.sum())
 
@@ -98,11 +98,11 @@ def _play_scalar(world: World, assumed: Model, rule: _Rule, rng: np.random.Gener
     likelihood = assumed.likelihood
     evidence, state = np.zeros((tree.n_nodes, 2)), np.zeros((tree.n_nodes, 4))
     play_scalar(
-        likelihood.code, rule.is_sampled, rule.is_expected, even, rule.quantiles(rounds), rng, world.truth,
-        world.best(world.truth), world.noise, *_residuals(world), tree.leaves, tree.parent, assumed.classes.of_node,
-        assumed.classes.table, assumed.class_factors, assumed.mean, 1.0 / likelihood.noise_deviation**2, evidence,
-        state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes), np.empty(tree.n_nodes), np.empty(tree.n_actions),
-        gap,
+        likelihood.code, rule.is_sampled, rule.is_expected, even, rule.quantiles(rounds), rng, world.parameters,
+        world.best(world.parameters), world.noise, *_residuals(world), tree.leaves, tree.parent,
+        assumed.classes.of_node, assumed.classes.table, assumed.class_factors, assumed.mean,
+        1.0 / likelihood.noise_deviation**2, evidence, state, np.empty((tree.n_nodes, 3)), np.empty(tree.n_nodes),
+        np.empty(tree.n_nodes), np.empty(tree.n_actions), gap,
     )  # fmt: skip
     return gap, int((state[tree.leaves, 0] > 0.0).sum())
 
@@ -119,7 +119,7 @@ def _play_vector(
     touched = np.zeros(n, dtype=np.bool_)
     eligible = np.ones(tree.n_actions, dtype=np.bool_) if world.eligible is None else world.eligible
     is_over = play_vector(
-        assumed.kind.code, rule.is_sampled, rule.is_expected, rule.quantiles(rounds), rng, world.truth, eligible,
+        assumed.kind.code, rule.is_sampled, rule.is_expected, rule.quantiles(rounds), rng, world.parameters, eligible,
         world.contexts, world.noise, *_residuals(world), assumed.kind.largest_mean, tree.leaves, tree.parent,
         assumed.classes.of_node, engine._factor, assumed.classes.table, np.asarray(assumed.mean),
         assumed.likelihood.noise_deviation, LEAST, np.zeros((n, engine.kind.width)), triangle, np.zeros((n, d, d)),

@@ -16,6 +16,7 @@ from bough.policies.base import Policy, ScoringPolicy
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.policy_table import find_built_in
 from bough.simulation.compiled_runs import compiled_run
+from bough.simulation.protocols import check_methods
 from bough.simulation.worlds import World
 from bough.tree.tree import Tree
 
@@ -34,21 +35,22 @@ class RunResult(NamedTuple):
     n_actions: int
 
 
-Runner = Callable[[World, np.random.Generator], RunResult]
+Runner = Callable[[World, np.random.Generator, Policy | None], RunResult]
 
 
-def runner(model: Model, policy: Any) -> Runner:
-    """A function that plays one run in a world of this model."""
+def runner(name: str, model: Model, policy: Any) -> Runner:
+    """A function that plays one run in a world of this model, by the policy that was made for it, if one was."""
     play = compiled_run(model, policy)
 
-    def played(world: World, rng: np.random.Generator) -> RunResult:
+    def played(world: World, rng: np.random.Generator, agent: Policy | None) -> RunResult:
         start, seed = time.perf_counter(), rng.bit_generator.state
-        found = None if play is None or world.moves else play(world, rng)  # kernels know one truth for all rounds
+        found = play(world, rng) if play is not None and world.is_plain else None
         if found is None:
-            rng.bit_generator.state = seed
-            agent = _made(policy, world.model, rng)
+            if agent is None:
+                rng.bit_generator.state = seed
+                agent = made(name, policy, world.model, rng)
             start = time.perf_counter()
-            found = _play_in_python(world, agent)
+            found = _play_in_python(name, world, agent)
         gaps, tried = found
         seconds = time.perf_counter() - start
         return RunResult(gaps, tried, seconds, world.average_best(), world.model.tree.n_actions)
@@ -56,17 +58,19 @@ def runner(model: Model, policy: Any) -> Runner:
     return played
 
 
-def _made(policy: Any, model: Model, rng: np.random.Generator) -> Policy:
-    fresh = isinstance(policy, Policy) and not isclass(policy)
-    made: Any = copy.deepcopy(policy) if fresh else policy(model, seed=rng)
-    if isinstance(made, ScoringPolicy):
-        made._rng = rng  # a copy would otherwise draw the same numbers in every run
-    if not isinstance(made, Policy):
-        raise ValueError(f"{policy!r} made a {type(made).__name__}; a policy has decide and update")
-    return made
+def made(name: str, policy: Any, model: Model, rng: np.random.Generator) -> Policy:
+    """The policy of one run: a copy of the object that was given, or what the class or function makes."""
+    is_object = isinstance(policy, Policy) and not isclass(policy)
+    agent: Any = copy.deepcopy(policy) if is_object else policy(model, seed=rng)
+    if isinstance(agent, ScoringPolicy):
+        agent._rng = rng  # a copy would otherwise draw the same numbers in every run
+    elif not is_object:
+        check_methods(f"what policy {name!r} makes", agent)
+    checked: Policy = agent
+    return checked
 
 
-def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
+def _play_in_python(name: str, world: World, agent: Any) -> tuple[Floats, int]:
     """Bough's own go by the actions' places, which spares them looking up names; others by names.
 
     The clock of a policy that keeps time shows the number of the round.
@@ -82,10 +86,7 @@ def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
             agent.now = float(t)
         context = None if world.contexts is None else world.contexts[t]
         rewards = world._mean_rewards(t)
-        if own:
-            place = agent._choose_place(context)
-        else:
-            place = int(np.searchsorted(tree.leaves, tree.action_node(agent.decide(context))))
+        place = agent._choose_place(context) if own else _place(name, tree, agent.decide(context))
         gaps[t] = (world.best(rewards) if best is None else best[t]) - rewards[place]
         tried[place] = True
         reward = world._reward(t, place, float(rewards[place]))
@@ -94,6 +95,17 @@ def _play_in_python(world: World, agent: Any) -> tuple[Floats, int]:
         else:
             agent.update(tree.actions[place], reward, context)
     return gaps, int(tried.sum())
+
+
+def _place(name: str, tree: Tree, action: Any) -> int:
+    """The place of what a policy decided on."""
+    try:
+        return int(np.searchsorted(tree.leaves, tree.action_node(action)))
+    except KeyError:
+        raise ValueError(
+            f"policy {name!r} decided on {action!r:.80}, which is not an action; decide gives the name of one, such as "
+            f"{tree.actions[0]!r:.80}"
+        ) from None
 
 
 def _keeps_time(agent: Any) -> bool:
