@@ -480,6 +480,7 @@ CALLS = {
     "residuals' start": (lambda v: bough.Residuals([1.0, 2.0], v, [0.5]), ()),
     "simulated model": (lambda v: simulated(model=v), ()),
     "policies": (lambda v: simulated(policies=v), ()),
+    "warmed up": (bough.warm_up, ()),
     "one policy": (lambda v: simulated(policies={"x": v}), ()),
     "rounds": (lambda v: simulated(rounds=v), ()),
     "runs": (lambda v: simulated(runs=v), ()),
