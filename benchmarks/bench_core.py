@@ -3,13 +3,11 @@
 Times are the fastest of many rounds, in one thread, since this is what a noisy machine disturbs least.
 """
 
-import os
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
 import pytest
+from fresh import in_a_new_process
 
 import bough
 
@@ -153,12 +151,6 @@ import re, time, bough
 start = time.perf_counter(); tree = bough.Tree.balanced(10, 7); spent = time.perf_counter() - start
 print(spent, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1e6)
 """
-
-
-def in_a_new_process(code: str, cache: str) -> list[float]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    return [float(number) for number in done.stdout.split()]
 
 
 def test_what_a_new_user_waits_for(benchmark, table):

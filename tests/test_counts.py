@@ -130,7 +130,7 @@ def test_refitting_learns_the_level_of_clicks():
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("policy", [bough.HierTS, bough.FlatTS, bough.TS, bough.BayesUCB])
+@pytest.mark.parametrize("policy", [bough.HierTS, bough.FlatTS, bough.TS, bough.BayesUCB, bough.Greedy])
 def test_compiled_runs_of_counts_are_what_the_policies_do(kind, policy):
     model = KINDS[kind](bough.Tree.balanced(3, 2), -1.0, bough.by_depth([0.3, 0.5, 0.3]))
     compiled = bough.simulate(model, {"policy": policy}, rounds=150, runs=3, seed=5)

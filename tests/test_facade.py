@@ -59,6 +59,7 @@ def test_the_public_names_are_these():
         "simulate",
         "summarise",
         "theory",
+        "warm_up",
     ]
     assert bough._HOME.keys() == set(bough.__all__)
     assert set(bough.__all__) <= set(dir(bough))

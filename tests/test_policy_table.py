@@ -7,7 +7,7 @@ import pytest
 import bough
 from bough import policy_table
 from bough.policies.base import ScoringPolicy
-from bough.simulation.runs import is_compiled
+from bough.simulation.compiled_runs import is_compiled
 
 
 def test_every_public_policy_has_a_line_under_its_own_name():

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bough.policies.decision import Decision
     from bough.policies.propensity import Propensity
     from bough.policies.thompson import TS, FlatTS, HierTS
+    from bough.policies.warm_up import warm_up
     from bough.posterior import Posterior
     from bough.simulation import problems
     from bough.simulation.result import Comparison, Simulation
@@ -84,6 +85,7 @@ _HOME = {
     "simulate": "bough.simulation.simulate",
     "summarise": "bough.data.logs",
     "theory": "bough.theory",
+    "warm_up": "bough.policies.warm_up",
 }
 
 _MODULES = ("problems", "theory")
@@ -132,6 +134,7 @@ __all__ = [
     "simulate",
     "summarise",
     "theory",
+    "warm_up",
 ]
 
 __version__ = version("bough")

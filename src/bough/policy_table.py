@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Rewards = Literal["conjugate", "other", "conjugate in contexts", "other in contexts"]
+
+_EVERYTHING = get_args(Rewards)
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class BuiltIn:
     compiled_for: tuple[Rewards, ...]
     """The rewards for which a whole run is one kernel: whether they are conjugate, and whether they have contexts."""
     samples: bool
-    """Whether a decision draws from the posterior."""
+    """Whether a decision draws from the posterior on the tree."""
 
     @property
     def policy(self) -> type[Any]:
@@ -39,12 +41,12 @@ class BuiltIn:
 POLICIES = {
     policy.name: policy
     for policy in (
-        BuiltIn("HierTS", "#0b6e4f", ("conjugate", "other", "conjugate in contexts"), samples=True),
-        BuiltIn("FlatTS", "#d98324", ("conjugate", "other", "conjugate in contexts"), samples=True),
-        BuiltIn("TS", "#4a5899", ("conjugate", "other", "conjugate in contexts"), samples=True),
-        BuiltIn("BayesUCB", "#a23b72", ("conjugate", "other"), samples=False),
-        BuiltIn("Greedy", "#7a7a7a", ("conjugate", "conjugate in contexts"), samples=False),
-        BuiltIn("BetaTS", "#c1121f", (), samples=True),
+        BuiltIn("HierTS", "#0b6e4f", _EVERYTHING, samples=True),
+        BuiltIn("FlatTS", "#d98324", _EVERYTHING, samples=True),
+        BuiltIn("TS", "#4a5899", _EVERYTHING, samples=True),
+        BuiltIn("BayesUCB", "#a23b72", _EVERYTHING, samples=False),
+        BuiltIn("Greedy", "#7a7a7a", _EVERYTHING, samples=False),
+        BuiltIn("BetaTS", "#c1121f", ("other",), samples=False),
     )
 }
 

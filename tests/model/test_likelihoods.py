@@ -89,6 +89,18 @@ def test_compiled_rewards_are_those_of_the_likelihood(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_compiled_means_are_those_of_the_likelihood(name):
+    likelihood = model_of(name).likelihood
+    for score in (-4.0, -0.3, 0.0, 2.5):
+        mean = kernels.mean_reward(likelihood.code, score)
+        assert mean == pytest.approx(float(likelihood.mean_reward(score)), rel=1e-13)
+        for variance in (0.0, 0.4, 2.0, 2.5, 30.0):  # on both sides of where a sigmoid is taken for a step
+            expected = kernels.expected_reward(likelihood.code, score, variance)
+            whole = likelihood.expected_reward(np.array([score]), np.array([variance]))
+            assert expected == pytest.approx(float(whole[0]), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_simulated_rewards_have_the_mean_that_they_should(name):
     likelihood, n = model_of(name).likelihood, 20_000
     mean = float(likelihood.mean_reward(-0.4))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bough
-from bough.simulation.runs import is_compiled
+from bough.simulation.compiled_runs import is_compiled
 
 TREE = bough.Tree.balanced(branching=3, height=2)
 MODEL = bough.GaussianModel(TREE)

@@ -5,12 +5,26 @@ import numpy as np
 import pytest
 
 import bough
+from bough.inference.kernels.play_beta import drawn_beta
 
 PROBLEM = bough.problems.increasing(branching=3, height=2)
 ALL = {name: getattr(bough, name) for name in ("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy")}
 CONTEXTUAL = bough.GaussianModel(
     bough.Tree.from_paths(["a/b/c", "a/b/d", "a/e", "f"]), [0.3, -0.2], bough.by_height([0.2, 0.5, 1.0, 1.0]), 0.5
 )
+
+
+EVEN = bough.Tree.balanced(3, 3)
+COUNTS = {
+    "clicks": bough.BernoulliModel(EVEN, -1.0, bough.by_depth([0.3, 0.5, 0.4, 0.3])),
+    "wide clicks": bough.BernoulliModel(EVEN, 0.5, bough.by_depth([1.0, 4.0, 1.0, 9.0])),
+    "uneven clicks": bough.BernoulliModel(CONTEXTUAL.tree, -1.0, bough.by_height([0.2, 0.5, 1.0, 1.0])),
+    "counts": bough.PoissonModel(EVEN, 0.5, bough.by_depth([0.1, 0.3, 0.2, 0.1])),
+}
+CONTEXTUAL_COUNTS = {
+    "clicks": bough.BernoulliModel(EVEN, [-0.5, 0.3], bough.by_depth([0.3, 0.5, 0.4, 0.3])),
+    "counts": bough.PoissonModel(CONTEXTUAL.tree, [0.5, 0.2], bough.by_height([0.1, 0.1, 0.3, 0.2])),
+}
 
 
 def customers(rng, n):
@@ -36,6 +50,73 @@ def test_compiled_contextual_runs_equal_the_policy_objects_own(name):
     fast = bough.simulate(CONTEXTUAL, {name: ALL[name]}, **settings).regret[name]
     slow = bough.simulate(CONTEXTUAL, {name: in_python(ALL[name])}, **settings).regret[name]
     np.testing.assert_allclose(fast, slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", COUNTS)
+@pytest.mark.parametrize("name", ALL)
+def test_compiled_runs_of_clicks_and_counts_equal_the_policy_objects_own(name, kind):
+    fast = bough.simulate(COUNTS[kind], {name: ALL[name]}, rounds=150, runs=3, seed=1)
+    slow = bough.simulate(COUNTS[kind], {name: in_python(ALL[name])}, rounds=150, runs=3, seed=1)
+    np.testing.assert_allclose(fast.regret[name], slow.regret[name], rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(fast.tried[name], slow.tried[name])
+
+
+@pytest.mark.parametrize("kind", CONTEXTUAL_COUNTS)
+@pytest.mark.parametrize("name", ALL)
+def test_compiled_runs_of_clicks_and_counts_in_contexts_equal_the_policy_objects_own(name, kind):
+    settings = dict(rounds=100, runs=3, seed=2, contexts=customers)
+    fast = bough.simulate(CONTEXTUAL_COUNTS[kind], {name: ALL[name]}, **settings)
+    slow = bough.simulate(CONTEXTUAL_COUNTS[kind], {name: in_python(ALL[name])}, **settings)
+    np.testing.assert_allclose(fast.regret[name], slow.regret[name], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(fast.tried[name], slow.tried[name])
+
+
+@pytest.mark.parametrize("kind", ["clicks", "wide clicks", "uneven clicks"])
+def test_compiled_runs_of_beta_sampling_equal_the_policy_objects_own(kind):
+    fast = bough.simulate(COUNTS[kind], {"BetaTS": bough.BetaTS}, rounds=300, runs=3, seed=3)
+    slow = bough.simulate(COUNTS[kind], {"BetaTS": in_python(bough.BetaTS)}, rounds=300, runs=3, seed=3)
+    np.testing.assert_array_equal(fast.regret["BetaTS"], slow.regret["BetaTS"])
+    np.testing.assert_array_equal(fast.tried["BetaTS"], slow.tried["BetaTS"])
+
+
+def test_compiled_draws_of_beta_distributions_are_numpys_own():
+    rng = np.random.default_rng(4)
+    for scale in (0.5, 3.0, 8.0):  # the last has draws that underflow
+        successes, failures = np.exp(scale * rng.normal(size=(2, 1_000))).clip(1e-9)
+        ours, theirs = np.random.default_rng(5), np.random.default_rng(5)
+        drawn = [drawn_beta(a, b, ours) for a, b in zip(successes, failures, strict=True)]
+        np.testing.assert_allclose(drawn, theirs.beta(successes, failures), rtol=1e-12)
+        assert ours.random() == theirs.random()
+
+
+@pytest.mark.parametrize("kind", ["gaussian", *CONTEXTUAL_COUNTS])
+def test_who_chooses_by_means_meets_ties_in_compiled_runs_as_in_python(kind):
+    # 81 actions and 8 features: where a library's matrix product rounds equal rows apart.
+    tree, mean = bough.Tree.balanced(9, 2), np.linspace(-0.3, 0.4, 8)
+    model = {"gaussian": bough.GaussianModel, "clicks": bough.BernoulliModel, "counts": bough.PoissonModel}[kind](
+        tree, mean, bough.by_depth([0.1, 0.1, 0.1])
+    )
+    settings = dict(rounds=60, runs=2, seed=6, contexts=lambda rng, n: rng.normal(size=(n, 8)))
+    for name in ("Greedy", "BayesUCB"):
+        fast = bough.simulate(model, {name: ALL[name]}, **settings).regret[name]
+        slow = bough.simulate(model, {name: in_python(ALL[name])}, **settings).regret[name]
+        np.testing.assert_allclose(fast, slow, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("policy", [bough.HierTS, in_python(bough.HierTS)], ids=["compiled", "python"])
+def test_counts_that_cannot_be_drawn_are_refused_in_the_same_words(policy):
+    model = bough.PoissonModel(EVEN, [17.0, 0.0], bough.by_depth([1.0, 1.0, 1.0, 1.0]))
+    contexts = np.array([[1.0, 0.0], [1.0, 0.5]])
+    with pytest.raises(ValueError, match=r"a mean reward of .* is too large to simulate counts of"):
+        bough.simulate(model, {"HierTS": policy}, rounds=50, runs=2, seed=0, contexts=contexts)
+
+
+def test_the_number_of_jobs_changes_nothing_where_rewards_are_clicks():
+    policies = {**ALL, "BetaTS": bough.BetaTS}
+    serial = bough.simulate(COUNTS["clicks"], policies, rounds=50, runs=9, seed=3, jobs=1)
+    parallel = bough.simulate(COUNTS["clicks"], policies, rounds=50, runs=9, seed=3, jobs=2)
+    for name in policies:
+        np.testing.assert_array_equal(parallel.regret[name], serial.regret[name])
 
 
 def test_the_number_of_jobs_changes_nothing():
@@ -176,7 +257,10 @@ BAD = {
     "a list": (dict(policies=[bough.TS]), "give a mapping"),
     "a name": (dict(policies={1: bough.TS}), "policy name 1"),
     "not a policy": (dict(policies={"x": 3}), "policy 'x' is 3"),
-    "makes no policy": (dict(policies={"x": lambda model, seed: 3}), "made a int"),
+    "makes no policy": (
+        dict(policies={"x": lambda model, seed: 3}),
+        "what policy 'x' makes is a int without decide(context); a policy has decide(context), which",
+    ),
     "contexts": (dict(contexts=customers), "model without contexts"),
     "backend": (dict(backend="excel"), "backend is 'excel'"),
     "unknown": (dict(unknown="UCB"), "no policy 'UCB'"),

@@ -9,7 +9,7 @@ import numpy as np
 from bough._arrays import Floats
 from bough.inference.kernels.normals import fill
 
-_FEW = 2_000  # below this, handing the generator to compiled code takes longer than it saves
+MANY = 2_000  # below this, handing the generator to compiled code takes longer than it saves
 
 
 def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
@@ -20,7 +20,7 @@ def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats
     >>> numpy.allclose(ours, numpy.random.default_rng(0).standard_normal((2, 3)), rtol=1e-15)
     True
     """
-    if math.prod(shape) < _FEW:
+    if math.prod(shape) < MANY:
         return rng.standard_normal(shape)
     out = np.empty(shape)
     with rng.bit_generator.lock:  # numpy's own methods take it; compiled code has to be given it

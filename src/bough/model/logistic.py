@@ -26,7 +26,8 @@ def logistic_mean(mean: Floats, variance: Floats) -> Floats:
     flat_mean, flat_deviation, flat = mean.reshape(-1), deviation.reshape(-1), out.reshape(-1)
     for start in range(0, len(flat), _SLICE):
         m, s = flat_mean[start : start + _SLICE], flat_deviation[start : start + _SLICE]
-        value = np.where(s <= _WIDE, expit(m[:, None] + s[:, None] * _NODES) @ _WEIGHTS, 0.0)
+        narrow = np.einsum("nk,k->n", expit(m[:, None] + s[:, None] * _NODES), _WEIGHTS)  # equal where rows are
+        value = np.where(s <= _WIDE, narrow, 0.0)
         wide = s > _WIDE
         value[wide] = _wide_mean(m[wide], s[wide])
         flat[start : start + _SLICE] = value
@@ -38,7 +39,7 @@ def _wide_mean(m: Floats, s: Floats) -> Floats:
     x = _LAGUERRE
     off = _LAGUERRE_WEIGHTS / (1.0 + np.exp(-x))  # sigmoid(-x) e^x
     density = np.exp(-0.5 * ((x + m[:, None]) / s[:, None]) ** 2) - np.exp(-0.5 * ((x - m[:, None]) / s[:, None]) ** 2)
-    return np.asarray(ndtr(m / s) + density @ off / (s * np.sqrt(2.0 * np.pi)))
+    return np.asarray(ndtr(m / s) + np.einsum("nk,k->n", density, off) / (s * np.sqrt(2.0 * np.pi)))
 
 
 def logistic_moments(mean: float, variance: float) -> tuple[float, float]:

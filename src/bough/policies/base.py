@@ -25,22 +25,25 @@ NOTHING = np.empty(0, dtype=np.int32)
 class Policy(Protocol):
     """Anything that decides and learns: what `HierTS` and the others are, and what your own may be.
 
+    These two calls, with arguments by position, are all that `simulate` makes. The page "Your own policy, your own
+    world, your own reward" has examples.
+
     >>> import bough
     >>> class Stubborn:
-    ...     def decide(self, context=None, *, k=None, among=None):
+    ...     def decide(self, context):
     ...         return "coffee"
-    ...     def update(self, action, reward, context=None):
+    ...     def update(self, action, reward, context):
     ...         pass
     >>> isinstance(Stubborn(), bough.Policy)
     True
     """
 
-    def decide(self, context: Any = None, *, k: int | None = None, among: Any = None) -> Any:
-        """An action's name; a list of k names, best first, where k is given."""
+    def decide(self, context: Any, /) -> Any:
+        """The name of an action, in a context: an array of d numbers, or None where the model has none."""
         ...
 
-    def update(self, action: Any, reward: Any, context: Any = None) -> None:
-        """Learn from the reward of an action."""
+    def update(self, action: Any, reward: Any, context: Any, /) -> None:
+        """Learn from the reward of an action, in the context that it was taken in."""
         ...
 
 

@@ -16,6 +16,7 @@ from bough._arrays import Floats, Nodes
 from bough.data.rows import checked_rows, checked_sums
 from bough.data.statistics import Statistics
 from bough.inference.files import restored_retired, retired_contents
+from bough.inference.vector import scores_in
 from bough.model.bernoulli import BernoulliModel
 from bough.model.files import model_contents, restored_model
 from bough.model.logistic import logistic_moments
@@ -66,7 +67,7 @@ class Greedy(PosteriorPolicy):
         if not reward.is_conjugate:  # uncertainty counts: the mean of a sigmoid is not the sigmoid of the mean
             return np.asarray(reward.expected_reward(*self.posterior.action_moments(context)))
         mean = self.posterior.model.tree.at_leaves(self.posterior.mean)
-        return mean if context is None else mean @ context
+        return mean if context is None else scores_in(context, mean)
 
     def _probabilities(self, asked: Asked, _samples: int, _rng: np.random.Generator) -> Mean:
         return self._certain(asked)

@@ -8,6 +8,7 @@ import numpy as np
 
 from bough._arrays import Floats, Nodes
 from bough.inference.answers import BestActions
+from bough.inference.vector import scores_in
 from bough.model.model import Model
 from bough.policies.base import largest
 from bough.policies.posterior_policy import PosteriorPolicy
@@ -58,7 +59,7 @@ class HierTS(PosteriorPolicy):
         posterior = self.posterior
         if candidates is not None:
             parameters = posterior._sample_leaves(candidates, self._rng)
-            scores = parameters if context is None else parameters @ context
+            scores = parameters if context is None else scores_in(context, parameters)
             chosen = largest(scores, k, self._rng)
             return BestActions(candidates[chosen], scores[chosen])
         if self._searches:
@@ -84,7 +85,7 @@ class HierTS(PosteriorPolicy):
 
     def _scores(self, context: Floats | None) -> Floats:
         parameters = self.posterior.model.tree.at_leaves(self.posterior.sample(self._rng))
-        return parameters if context is None else parameters @ context
+        return parameters if context is None else scores_in(context, parameters)
 
 
 class FlatTS(HierTS):

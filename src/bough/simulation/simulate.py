@@ -17,10 +17,12 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._progress import reporting
 from bough.model.model import Model
-from bough.policies.base import Policy
+from bough.policy_table import find_built_in
+from bough.simulation.compiled_runs import is_compiled
 from bough.simulation.drifting import Drifting
+from bough.simulation.protocols import PROBLEM, check_contexts, check_policy, check_problem
 from bough.simulation.result import Simulation
-from bough.simulation.runs import Runner, RunResult, is_compiled, runner
+from bough.simulation.runs import Runner, RunResult, made, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
 _MOST_JOBS = 1_000_000  # what joblib takes
@@ -42,11 +44,16 @@ def simulate(
 
     Where the model has `drift`, its actions drift in the world as well, with that half-life in rounds.
 
-    `policies` maps a name to a policy class such as `HierTS`, to any function of a model and `seed` that makes a
-    `Policy`, or to a fresh policy object, which is copied for each run (and, unless it is one of bough's, draws the
-    same random numbers in each, so prefer a function). On trees of up to 2,000 nodes bough's own run compiled from the
-    first to the last round (all but BayesUCB with contexts); others run at the speed of Python, with the same results,
-    and so do all in worlds that move. A policy that keeps time is told the number of each round, from 0: ``now``.
+    `policies` maps a name to a policy class such as `HierTS`, to a class or a function of your own that makes a
+    `Policy`, or to a fresh policy object. A class or a function is called as ``policy(model, seed=generator)`` for each
+    run, with a numpy Generator. An object is copied for each run (and, unless it is one of bough's, draws the same
+    random numbers in each, so prefer a function). In each round a policy of your own is called as ``decide(context)``
+    and then as ``update(action, reward, context)``: the action is its name, the reward a float, and the context an
+    array that cannot be written to, or None where the model has none. One that has an attribute ``now`` is told the
+    number of each round in it, from 0.
+
+    On trees of up to 2,000 nodes bough's own run compiled from the first to the last round. Others run at the speed of
+    Python, with the same results, and so do all in worlds that move, or have their own rewards.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d). `jobs` goes to joblib: None leaves it to `joblib.parallel_config`, which also
@@ -115,10 +122,13 @@ def _run_chunk(
             raise ValueError(f"the problem made {world!r:.80}; give a bough.World of {rounds} rounds")
         if world.model is not model:  # most problems have one model for all runs
             model = world.model
-            runners = {name: runner(model, policy) for name, policy in plan.items()}
+            runners = {name: runner(name, model, policy) for name, policy in plan.items()}
+        rngs = {name: np.random.default_rng(_seeds.child(seed, 1, zlib.crc32(name.encode()))) for name in plan}
+        # A policy that somebody brings may not be one: all of them are made before anything is played.
+        own = {name: policy for name, policy in plan.items() if find_built_in(policy) is None}
+        agents = {name: made(name, policy, model, rngs[name]) for name, policy in own.items()}
         for name, play in runners.items():
-            rng = np.random.default_rng(_seeds.child(seed, 1, zlib.crc32(name.encode())))
-            played[name].append(play(world, rng))
+            played[name].append(play(world, rngs[name], agents.pop(name, None)))
     return played
 
 
@@ -128,19 +138,21 @@ def _checked_policies(policies: Mapping[str, Any]) -> dict[str, Any]:
     for name, policy in policies.items():
         if not isinstance(name, str):
             raise ValueError(f"the policy name {name!r} is a {type(name).__name__}; names are strings")
-        if not callable(policy) and not isinstance(policy, Policy):
-            raise ValueError(
-                f"policy {name!r} is {policy!r}; give a policy class, a function that makes one, or a policy"
-            )
+        check_policy(name, policy)
     return dict(policies)
 
 
 def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
     if not isinstance(model, Model):
-        if not isinstance(model, Problem):
-            raise ValueError(
-                f"model is a {type(model).__name__}; give one such as bough.GaussianModel, or a problem with world()"
+        given: Any = model
+        if not isinstance(given, Problem):
+            what = (
+                "one run's; give what makes one for each"
+                if isinstance(model, World)
+                else "neither a model nor a problem"
             )
+            raise ValueError(f"model is a {type(model).__name__}, {what}: {PROBLEM}")
+        check_problem(model)
         if contexts is not None:
             raise ValueError("contexts were given to a problem, whose worlds have their own; leave them out")
         return model
@@ -154,6 +166,7 @@ def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
     if contexts is None:
         raise ValueError(f"the model takes contexts of length {model.dim}; give contexts=, an array or a function")
     if callable(contexts):
+        check_contexts(contexts)
         return FromPrior(model, contexts)
     given = _checks.floats(contexts, "context")
     return FromPrior(model, context_rows(given, (len(given) if given.ndim else 0, model.dim)))

@@ -12,6 +12,7 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Flags, Floats, Integers
 from bough.model.model import Model
+from bough.simulation.protocols import check_pays
 
 Contexts = Callable[[np.random.Generator, int], Floats] | Floats | None
 
@@ -49,29 +50,34 @@ class Residuals:
 class World:
     """The truth of one run: mean rewards, contexts and noise, with the model that policies are given to start from.
 
-    >>> import bough, numpy
+    >>> import bough
     >>> class Coins:
-    ...     '''Two coins that the model knows nothing of.'''
+    ...     '''Two coins, tossed before policies that take their outcomes for numbers with Gaussian noise.'''
     ...     def world(self, rounds, rng):
     ...         model = bough.GaussianModel(bough.Tree.from_nested(["fair", "bent"]))
-    ...         return bough.World(model, truth=numpy.array([0.5, 0.7]), noise=rng.choice([-0.5, 0.5], rounds))
+    ...         heads = lambda mean, noise: float(noise < mean)
+    ...         return bough.World(model, truth=[0.5, 0.7], noise=rng.random(rounds), pays=heads)
     >>> bough.simulate(Coins(), {"TS": bough.TS}, rounds=10, runs=2, seed=0).regret["TS"].shape
     (2, 10)
     """
 
     model: Model
-    truth: Floats
+    truth: Floats | Callable[[Floats], Any]
     """(K,) each action's mean reward, or (K, d) its parameter, in `tree.actions` order. Where the world moves, in a
-    K-armed model, (rounds, K): a row for each round."""
+    K-armed model, (rounds, K): a row for each round. With contexts also a function of a context that gives the (K,)
+    mean rewards in it, which need not be as the model has them."""
     noise: Floats
     """(rounds,) what is added to the mean reward in each round; where the model's rewards are counts, numbers uniform
-    on [0, 1), whose quantile of the reward's distribution is the reward."""
+    on [0, 1), whose quantile of the reward's distribution is the reward. With `pays` any numbers."""
     contexts: Floats | None = None
     """(rounds, d), with contexts."""
     residuals: Residuals | None = None
     """Each action's own noise, instead of `noise`."""
     eligible: Flags | None = None
     """(K,) the actions among which the best is sought that regret is measured against; all where None."""
+    pays: Callable[[float, float], float] | None = None
+    """The reward, a function of the mean reward of the action that was taken and of the round's noise; where None, as
+    the model has it. It has to be one that the model takes, and regret goes by the means in any case."""
 
     def __post_init__(self) -> None:
         model = self.model
@@ -79,12 +85,13 @@ class World:
             raise ValueError(f"the world's model is a {type(model).__name__}; give one such as bough.GaussianModel")
         n, d = model.tree.n_actions, model.dim
         _set(self, "noise", _finite("noise", self.noise, 1))
-        shapes = [(n,), (self.rounds, n)] if model.is_scalar else [(n, d)]
-        _set(self, "truth", _finite("truth", self.truth, *sorted({len(shape) for shape in shapes})))
-        if self.truth.shape not in shapes:
-            wanted = " or, where it moves, ".join(map(str, shapes))
-            raise ValueError(f"the truth has shape {self.truth.shape}; give {wanted}, in the order of tree.actions")
-        if not model.kind.noise_is_added:
+        if not callable(self.truth):
+            self._check_array(self.truth)
+        elif model.is_scalar:
+            raise ValueError("the truth is a function, which is one of contexts, and the model has none; give an array")
+        if self.pays is not None:
+            check_pays(self.pays)
+        elif not model.kind.noise_is_added:
             self._check_quantiles()
         if (self.contexts is None) != model.is_scalar:
             raise ValueError(f"contexts go with a model that takes them, and only with such a one; this has d = {d}")
@@ -94,6 +101,8 @@ class World:
             _set(self, "contexts", contexts)
         if self.residuals is not None and not isinstance(self.residuals, Residuals):
             raise ValueError(f"residuals is a {type(self.residuals).__name__}; give bough.Residuals")
+        if self.residuals is not None and self.pays is not None:
+            raise ValueError("residuals and pays were given, and either says what the rewards are; choose one")
         if self.residuals is not None and (len(self.residuals.start), len(self.residuals.pick)) != (n + 1, self.rounds):
             raise ValueError(f"the residuals are not those of {n} actions in {self.rounds} rounds")
         if self.eligible is not None:
@@ -103,14 +112,28 @@ class World:
                 raise ValueError(f"eligible has to be {n} truth values, one or more of them True")
             _set(self, "eligible", np.ascontiguousarray(eligible))
 
+    def _check_array(self, truth: Any) -> None:
+        n, d = self.model.tree.n_actions, self.model.dim
+        shapes = [(n,), (self.rounds, n)] if self.model.is_scalar else [(n, d)]
+        given = _finite("truth", truth, *sorted({len(shape) for shape in shapes}))
+        if given.shape not in shapes:
+            wanted = " or, where it moves, ".join(map(str, shapes))
+            raise ValueError(f"the truth has shape {given.shape}; give {wanted}, in the order of tree.actions")
+        _set(self, "truth", given)
+
     def _check_quantiles(self) -> None:
         """Refuse what rewards that are quantiles of a distribution cannot be made of."""
         if self.residuals is not None:
             raise ValueError(f"residuals are added to a mean, which makes no reward of a {type(self.model).__name__}")
         if ((self.noise < 0.0) | (self.noise >= 1.0)).any():
             raise ValueError("the noise has numbers outside [0, 1); give uniform ones, such as rng.random(rounds)")
+        if self.model.is_scalar:
+            self._check_means(self.parameters)
+
+    def _check_means(self, means: Floats) -> None:
+        """Refuse mean rewards of no count."""
         most = self.model.kind.largest_mean
-        if self.model.is_scalar and ((self.truth < 0.0) | (self.truth > most)).any():
+        if ((means < 0.0) | (means > most)).any():
             raise ValueError(
                 f"the truth is not all from 0 to {most:g}; give the actions' mean rewards, or a model with smaller "
                 "variances"
@@ -122,18 +145,44 @@ class World:
         return len(self.noise)
 
     @property
+    def parameters(self) -> Floats:
+        """The truth, where it is an array and not a function."""
+        if callable(self.truth):
+            raise ValueError("the truth is a function of contexts; ask mean_rewards(t) for the means in a round")
+        return self.truth
+
+    @property
     def moves(self) -> bool:
         """Whether mean rewards change from round to round, contexts apart."""
-        return self.model.is_scalar and self.truth.ndim == 2
+        return self.model.is_scalar and self.parameters.ndim == 2
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is one truth for all rounds, and rewards come about as the model has it: what kernels know."""
+        return self.pays is None and not callable(self.truth) and not self.moves
 
     def mean_rewards(self, t: int) -> Floats:
         """(K,) the mean reward of each action in round t."""
         return self._mean_rewards(_place("round", t, self.rounds))
 
     def _mean_rewards(self, t: int) -> Floats:
-        if self.contexts is not None:
-            return np.asarray(self.model.mean_reward(self.truth @ self.contexts[t]))
-        return self.truth[t] if self.moves else self.truth
+        if self.contexts is None:
+            return self.parameters[t] if self.moves else self.parameters
+        if callable(self.truth):
+            return self._means_in(self.contexts[t])
+        return np.asarray(self.model.mean_reward(self.parameters @ self.contexts[t]))
+
+    def _means_in(self, context: Floats) -> Floats:
+        """(K,) what the truth, a function, says in a context."""
+        assert callable(self.truth)
+        means = _finite("truth", self.truth(context), 1)
+        if means.shape != (self.model.tree.n_actions,):
+            raise ValueError(
+                f"the truth gave {means.shape} mean rewards; give {self.model.tree.n_actions}, one per action"
+            )
+        if self.pays is None and not self.model.kind.noise_is_added:
+            self._check_means(means)
+        return means
 
     def best(self, rewards: Floats) -> float:
         """The highest of mean rewards that counts."""
@@ -144,18 +193,20 @@ class World:
     def best_rewards(self) -> Floats:
         """(rounds,) the highest mean reward that counts in each round."""
         if self.contexts is None and not self.moves:
-            return np.full(self.rounds, self.best(self.truth))
+            return np.full(self.rounds, self.best(self.parameters))
         counts: Any = slice(None) if self.eligible is None else self.eligible
         if self.contexts is None:
-            return np.asarray(self.truth[:, counts].max(axis=1))
-        truth = self.truth[counts]
+            return np.asarray(self.parameters[:, counts].max(axis=1))
+        if callable(self.truth):
+            return np.array([self.best(self._means_in(context)) for context in self.contexts])
+        truth = self.parameters[counts]
         pieces = [truth @ self.contexts[start : start + 256].T for start in range(0, self.rounds, 256)]
         return np.asarray(self.model.mean_reward(np.concatenate([piece.max(axis=0) for piece in pieces])))
 
     def average_best(self) -> float:
         """The highest mean reward that counts, averaged over the rounds."""
         if self.contexts is None and not self.moves:
-            return self.best(self.truth)
+            return self.best(self.parameters)
         return float(self.best_rewards().mean())
 
     def reward(self, t: int, action: int, mean: float) -> float:
@@ -164,18 +215,33 @@ class World:
         return self._reward(t, _place("action", action, self.model.tree.n_actions), mean)
 
     def _reward(self, t: int, action: int, mean: float) -> float:
+        if self.pays is not None:
+            return self._paid(t, mean)
         if self.residuals is None:
             return float(self.model.likelihood.reward(mean, float(self.noise[t])))
         start, end = self.residuals.start[action : action + 2].tolist()
         return mean + float(self.residuals.values[start + int(self.residuals.pick[t] * (end - start))])
 
+    def _paid(self, t: int, mean: float) -> float:
+        assert self.pays is not None
+        reward = _checks.number(self.pays(mean, float(self.noise[t])), "reward that the world pays")
+        if not self.model.likelihood.is_plain(reward):
+            raise ValueError(
+                f"the world pays {reward:g} in round {t}, which is no reward of a {type(self.model).__name__}; give "
+                "policies a model of such rewards"
+            )
+        return reward
+
 
 @runtime_checkable
 class Problem(Protocol):
-    """Anything that makes a `World` for each run; what `simulate` takes beside a model."""
+    """Anything that makes a `World` for each run; what `simulate` takes beside a model.
 
-    def world(self, rounds: int, rng: np.random.Generator) -> World:
-        """A world of that many rounds."""
+    The page "Your own policy, your own world, your own reward" has examples.
+    """
+
+    def world(self, rounds: int, rng: np.random.Generator, /) -> World:
+        """A world of that many rounds, with all that is random in it drawn from the generator."""
         ...
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
 # The kinds, by the `code` of each likelihood in `bough.model`.
 GAUSSIAN, BERNOULLI, POISSON = range(3)
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_WIDE = 1.5  # a standard deviation beyond which the sigmoid is closer to a step than to a polynomial
+_TAIL, _TAIL_WEIGHTS = np.polynomial.laguerre.laggauss(40)
+_TAIL_WEIGHTS = _TAIL_WEIGHTS / (1.0 + np.exp(-_TAIL))  # times sigmoid(-x) e^x
 
 
 @kernel
@@ -80,3 +88,34 @@ def drawn_reward(family: int, mean: float, noise: float) -> float:
         mass *= mean / k
         below += mass
     return k
+
+
+@kernel
+def mean_reward(family: int, score: float) -> float:
+    """The mean reward where the score is known, as `Likelihood.mean_reward` has it."""
+    if family == GAUSSIAN:
+        return score
+    if family == BERNOULLI:
+        return 1.0 / (1.0 + math.exp(-score))
+    return math.exp(score)
+
+
+@kernel
+def expected_reward(family: int, mean: float, variance: float) -> float:
+    """The mean reward where the score is normal, as `Likelihood.expected_reward` has it."""
+    if family == GAUSSIAN:
+        return mean
+    if family == POISSON:
+        return math.exp(mean + 0.5 * variance)
+    deviation = math.sqrt(variance)
+    total = 0.0
+    if deviation <= _WIDE:
+        for k in range(len(_NODES)):
+            total += _WEIGHTS[k] / (1.0 + math.exp(-mean - deviation * _NODES[k]))
+        return total
+    for k in range(len(_TAIL)):  # what the sigmoid differs from a step at zero, on either side of it
+        right = math.exp(-0.5 * ((_TAIL[k] + mean) / deviation) ** 2)
+        left = math.exp(-0.5 * ((_TAIL[k] - mean) / deviation) ** 2)
+        total += _TAIL_WEIGHTS[k] * (right - left)
+    step = 0.5 * math.erfc(-mean / (deviation * math.sqrt(2.0)))
+    return step + total / (deviation * math.sqrt(2.0 * math.pi))

@@ -9,7 +9,7 @@ import numpy as np
 from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.kernels.choose import choose
 from bough.inference.kernels.jit import kernel
-from bough.inference.kernels.likelihoods import GAUSSIAN, drawn_reward
+from bough.inference.kernels.likelihoods import GAUSSIAN, drawn_reward, expected_reward
 from bough.inference.kernels.propagation import cavity
 from bough.inference.kernels.scalar import DEVIATION, ETA, GAIN, OFFSET, M, refresh_slot
 from bough.inference.kernels.sites import site
@@ -17,6 +17,8 @@ from bough.inference.kernels.sites import site
 
 @kernel
 def _leader(
+    family: int,
+    expected: bool,
     quantile: float,
     touched: Nodes,  # (n,) the touched nodes, parents before children
     free: Nodes,  # (V,) the children of each node that are not touched
@@ -29,7 +31,7 @@ def _leader(
     value: Floats,  # (V,)
     spread: Floats,  # (V,)
 ) -> int:
-    """The place of the action with the highest mean, or quantile, if it is a touched one and alone; -1 otherwise.
+    """The place of the action with the highest score, if it is a touched one and alone; -1 otherwise.
 
     Overwrites value and spread of the touched nodes. What is untouched below a touched node has its mean, and its
     variance with those of the levels below added, so that nobody else has to be looked at. All leaves are equally deep.
@@ -41,13 +43,13 @@ def _leader(
         above = value[tree_parent[i]] if i > 0 else mean
         value[i] = mean + law[i, GAIN] * (above - mean) + law[i, OFFSET] + 0.0
         score = value[i]
-        if quantile != 0.0:
+        if expected or quantile != 0.0:
             wide = spread[tree_parent[i]] if i > 0 else 0.0
             wide = law[i, DEVIATION] ** 2 + law[i, GAIN] ** 2 * wide
             spread[i] = wide
             for depth in range(class_of_node[i] + 1, lowest + 1):
                 wide = wide + variance[depth]
-            score += quantile * math.sqrt(wide)
+            score = expected_reward(family, score, wide) if expected else score + quantile * math.sqrt(wide)
         if i < first_leaf and free[i] == 0:
             continue
         if score > best:
@@ -59,7 +61,9 @@ def _leader(
 
 @kernel
 def _best_of_all(
+    family: int,
     sampled: bool,
+    expected: bool,
     quantile: float,
     rng: np.random.Generator,
     leaves: Nodes,  # (K,)
@@ -74,7 +78,7 @@ def _best_of_all(
     spread: Floats,  # (V,)
     score: Floats,  # (K,)
 ) -> int:
-    """The place of the best action of all, by a draw, the means or a quantile; overwrites value to score, moves rng."""
+    """The place of the action with the highest score; overwrites value to score, moves rng on."""
     for i in range(len(value)):
         above = value[tree_parent[i]] if i > 0 else mean
         if touched[i]:
@@ -83,22 +87,27 @@ def _best_of_all(
         else:
             step = deviation[class_of_node[i]] * rng.standard_normal() if sampled else 0.0
             value[i] = above + step
-    if quantile != 0.0:
+    if expected or quantile != 0.0:
         for i in range(len(value)):
             above = spread[tree_parent[i]] if i > 0 else 0.0
             if touched[i]:
                 spread[i] = law[i, DEVIATION] ** 2 + law[i, GAIN] ** 2 * above
             else:
                 spread[i] = above + variance[class_of_node[i]]
-    variance_before = -1.0
-    width = 0.0
+    before, width = -1, 0.0
     for k in range(len(leaves)):
-        score[k] = value[leaves[k]]
-        if quantile != 0.0:
-            if spread[leaves[k]] != variance_before:  # siblings that nobody has tried have the same
-                variance_before = spread[leaves[k]]
-                width = quantile * math.sqrt(variance_before)
+        i = leaves[k]
+        score[k] = value[i]
+        if expected:
+            if before >= 0 and spread[i] == spread[before] and value[i] == value[before]:  # siblings nobody has tried
+                score[k] = score[k - 1]
+            else:
+                score[k] = expected_reward(family, value[i], spread[i])
+        elif quantile != 0.0:
+            if before < 0 or spread[i] != spread[before]:
+                width = quantile * math.sqrt(spread[i])
             score[k] += width
+        before = i
     return choose(score, rng)
 
 
@@ -106,6 +115,7 @@ def _best_of_all(
 def play(
     family: int,
     sampled: bool,  # draw parameters each round; otherwise take their means
+    expected: bool,  # score an action by its expected reward, which counts what is uncertain
     even: bool,  # all leaves are equally deep, and classes are depths
     quantiles: Floats,  # (rounds,) standard deviations added to the means
     rng: np.random.Generator,
@@ -145,13 +155,13 @@ def play(
         action = -1
         if even and not sampled:
             action = _leader(
-                quantiles[t], order[:n_touched], free, tree_parent, class_of_node, leaves[0], variance, mean, law,
-                value, spread,
+                family, expected, quantiles[t], order[:n_touched], free, tree_parent, class_of_node, leaves[0],
+                variance, mean, law, value, spread,
             )  # fmt: skip
         if action < 0:
             action = _best_of_all(
-                sampled, quantiles[t], rng, leaves, tree_parent, class_of_node, variance, deviation, mean, touched, law,
-                value, spread, score,
+                family, sampled, expected, quantiles[t], rng, leaves, tree_parent, class_of_node, variance, deviation,
+                mean, touched, law, value, spread, score,
             )  # fmt: skip
         gap[t] = best - truth[action]
         off = noise[t]
