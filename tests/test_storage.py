@@ -131,6 +131,17 @@ def test_foreign_files_are_a_clear_error(tmp_path):
         bough.Posterior.load(tmp_path / "nowhere")
 
 
+def test_a_file_says_what_it_holds(tmp_path):
+    model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))
+    saved = {"model": model, "posterior": bough.Posterior(model), "agent": bough.HierTS(model, seed=0)}
+    for kind, one in saved.items():
+        one.save(tmp_path / kind)
+        assert _storage.kind_of(tmp_path / kind) == kind
+    (tmp_path / "notes.txt").write_text("nothing of bough's")
+    with pytest.raises(ValueError, match=r"notes\.txt is not a bough file.*expected one that bough wrote"):
+        _storage.kind_of(tmp_path / "notes.txt")
+
+
 def test_a_pickle_inside_the_file_is_never_run(tmp_path):
     class Bomb:
         def __reduce__(self):

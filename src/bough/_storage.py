@@ -167,13 +167,8 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Cont
     """
     wanted = f"{_with_article(kind)} file"
     with _InPieces(io.FileIO(os.fspath(path))) as file:
-        try:
-            contents = Contents(zipfile.ZipFile(file), os.fstat(file.fileno()).st_size)
-            found_kind, found_version = contents.header["kind"], contents.header["version"]
-        except _DAMAGE as error:
-            raise ValueError(
-                f"{path} is not a bough file, or is damaged or cut short ({_cause(error)}); expected {wanted}"
-            ) from error
+        contents = _opened(file, path, wanted)
+        found_kind, found_version = contents.header["kind"], contents.header["version"]
         if found_kind != kind:
             raise ValueError(f"{path} holds {_with_article(reprlib.repr(found_kind))}; expected {wanted}")
         if isinstance(found_version, bool) or not isinstance(found_version, int) or not 1 <= found_version <= version:
@@ -188,6 +183,24 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Cont
             raise ValueError(f"{path} {error}") from None
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {_cause(error)})") from error
+
+
+def kind_of(path: str | os.PathLike[str]) -> Any:
+    """What a bough file holds, such as "agent" or "model"; a `ValueError` where it is no bough file."""
+    with _InPieces(io.FileIO(os.fspath(path))) as file:
+        return _opened(file, path, "one that bough wrote").header["kind"]
+
+
+def _opened(file: _InPieces, path: str | os.PathLike[str], wanted: str) -> Contents:
+    """The contents of an open file, whose header says what it is."""
+    try:
+        contents = Contents(zipfile.ZipFile(file), os.fstat(file.fileno()).st_size)
+        contents.header["kind"], contents.header["version"]
+    except _DAMAGE as error:
+        raise ValueError(
+            f"{path} is not a bough file, or is damaged or cut short ({_cause(error)}); expected {wanted}"
+        ) from error
+    return contents
 
 
 class _InPieces(io.BufferedReader):

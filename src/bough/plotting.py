@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,20 @@ _KNOWN = POLICIES["HierTS"].colour  # what a posterior or a fit knows
 _BESIDE = "0.55"  # what is there to compare it with
 _LONGEST_LABEL = 40  # characters
 _LABEL_GAP = 11.0  # points between labels at the ends of curves
+_REGRET = "regret (lower is better)"
+
+REPORT_SIZE = (10.0, 3.8)
+"""Inches: every figure of a report, whatever is in it."""
+_REPORT_POINTS = 9.0
+_REPORT_CHARACTERS = 140  # that the titles of all panels have room for
+_REPORT_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # which comes with matplotlib
+    **dict.fromkeys(
+        ("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize"),
+        _REPORT_POINTS,
+    ),
+}
 
 
 def colour(policy: str, policies: Sequence[str]) -> str:
@@ -58,15 +73,16 @@ def plot_labelled_regret(curves: Curves, ax: Any = None) -> Any:
     return ax
 
 
-def _draw_regret(curves: Curves, ax: Any) -> Any:
+def _draw_regret(curves: Curves, ax: Any, policies: Sequence[str] | None = None) -> Any:
+    """Draw the curves; `policies` has the names of those that other panels show as well."""
     if ax is None:
         _, ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
     for name, (mean, error) in curves.items():
         rounds = np.arange(1, len(mean) + 1)
-        shade = colour(name, list(curves))
+        shade = colour(name, list(curves) if policies is None else policies)
         ax.plot(rounds, mean, color=shade, label=name)
         ax.fill_between(rounds, mean - error, mean + error, color=shade, alpha=0.2, linewidth=0)
-    ax.set(xlabel="round", ylabel="cumulative regret", ylim=(0, None), xlim=(0, len(mean)))
+    ax.set(xlabel="round", ylabel=f"cumulative {_REGRET}", ylim=(0, None), xlim=(0, len(mean)))
     _tidy(ax)
     return ax
 
@@ -133,34 +149,31 @@ def plot_variances(
     return axes
 
 
-def regret_panels(
-    panels: Mapping[str, Curves], last: tuple[str, Sequence[float], Curves] | None = None, columns: int | None = None
-) -> Any:
+def regret_panels(panels: Mapping[str, Curves], last: tuple[str, Sequence[float], Curves] | None = None) -> Any:
     """One panel of regret against rounds for each title, and a last one of final regret against a parameter.
 
-    All in one row, with one legend, or in so many columns, each panel with a legend of its own.
+    All in one row, of the size and the font that every figure of a report has, with one legend below.
     """
-    n = len(panels) + (last is not None)
-    shape = (1, n) if columns is None else (-(-n // columns), columns)
-    figure, grid = plt.subplots(*shape, figsize=(3.3 * shape[1], 3.2 * shape[0]), layout="constrained", squeeze=False)
-    axes = grid.ravel()
-    for i, (ax, (title, curves)) in enumerate(zip(axes, panels.items(), strict=False)):
-        plot_regret(curves, ax)
-        ax.set_title(title, fontsize=10)
-        if i % shape[1]:
-            ax.set_ylabel("")
-        if i and columns is None:
-            ax.get_legend().remove()
-        elif columns is not None:
-            ax.legend(frameon=False, fontsize=8)
-    for ax in axes[n:]:
-        ax.set_visible(False)
-    if last is not None:
-        label, values, curves = last
-        plot_against(curves, values, axes[n - 1])
-        axes[n - 1].set(xlabel=label, ylabel="final regret", ylim=(0, None))
-        axes[n - 1].set_title("after the last round", fontsize=10)
+    policies = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    with matplotlib.rc_context(_REPORT_STYLE):
+        figure, axes = _report_panels(len(panels) + (last is not None))
+        for i, (ax, (title, curves)) in enumerate(zip(axes, panels.items(), strict=False)):
+            _draw_regret(curves, ax, policies)
+            ax.set_title(_wrapped(title, len(axes)))
+            if i:
+                ax.set_ylabel("")
+        if last is not None:
+            label, values, curves = last
+            plot_against(curves, values, axes[-1])
+            axes[-1].set(xlabel=label, ylabel=f"final {_REGRET}", ylim=(0, None), title="after the last round")
+        _legend_below(figure, axes)
     return figure
+
+
+def _wrapped(title: str, panels: int) -> str:
+    """A title in as many lines as it takes beside so many panels."""
+    width = _REPORT_CHARACTERS // panels
+    return "\n".join(line for part in title.splitlines() for line in textwrap.wrap(part, width))
 
 
 def plot_against(curves: Curves, values: Sequence[float], ax: Any) -> None:
@@ -172,17 +185,38 @@ def plot_against(curves: Curves, values: Sequence[float], ax: Any) -> None:
     _tidy(ax)
 
 
-def ratio_figure(ratios: Curves, heights: Sequence[int], guide: tuple[str, Floats], title: str) -> Any:
-    """How many times the regret of TS is that of each policy, against the height of the tree."""
-    figure, ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")
-    plot_against(ratios, heights, ax)
-    name, values = guide
-    ax.plot(heights, values, color="0.6", linestyle="--", linewidth=1, label=name)
-    ax.axhline(1.0, color="0.85", linewidth=1, zorder=0)
-    ax.set(xlabel="height of the tree h", ylabel="regret of TS / regret of policy", title=title, ylim=(0, None))
-    ax.title.set_fontsize(10)
-    ax.legend(frameon=False)
+def ratio_figure(ratios: Curves, heights: Sequence[int], guide: tuple[str, Floats], final: Curves, title: str) -> Any:
+    """How many times the regret of TS is that of each policy, against the height of the tree, and the final regrets."""
+    with matplotlib.rc_context(_REPORT_STYLE):
+        figure, (ax, regrets) = _report_panels(2)
+        plot_against(ratios, heights, ax)
+        name, values = guide
+        ax.plot(heights, values, color="0.6", linestyle="--", linewidth=1, label=name)
+        ax.axhline(1.0, color="0.85", linewidth=1, zorder=0)
+        ax.set(ylabel="regret of TS / regret of the policy\n(higher is better)", ylim=(0, None), title=title)
+        plot_against(final, heights, regrets)
+        regrets.set(ylabel=f"final {_REGRET}", ylim=(0, None), title="after the last round")
+        for one in (ax, regrets):
+            one.set_xlabel("height of the tree h")
+        _legend_below(figure, (ax, regrets))
     return figure
+
+
+def _report_panels(n: int) -> tuple[Any, Sequence[Any]]:
+    figure, grid = plt.subplots(1, n, figsize=REPORT_SIZE, layout="constrained", squeeze=False)
+    for ax in grid[0]:
+        ax.tick_params(labelsize=_REPORT_POINTS)  # ticks are made when they are drawn, in whatever style is then set
+    return figure, list(grid[0])
+
+
+def _legend_below(figure: Any, axes: Sequence[Any]) -> None:
+    """One legend for all panels, outside of them, where it hides nothing."""
+    entries: dict[str, Any] = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        for handle, label in zip(handles, labels, strict=True):
+            entries.setdefault(label, handle)
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), frameon=False)
 
 
 def draw_without_display() -> None:
@@ -193,7 +227,7 @@ def draw_without_display() -> None:
 def save_figure(figure: Any, path: Path) -> list[Path]:
     """Write the figure as PNG and SVG beside each other; the same figure gives the same bytes."""
     written = [path.with_suffix(".png"), path.with_suffix(".svg")]
-    with matplotlib.rc_context({"svg.hashsalt": "bough"}):
+    with matplotlib.rc_context({"svg.hashsalt": "bough", **_REPORT_STYLE}):
         figure.savefig(written[0], dpi=160, metadata={"Software": None})
         figure.savefig(written[1], metadata={"Date": None})
     plt.close(figure)

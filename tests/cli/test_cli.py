@@ -1,5 +1,6 @@
 """The command: every option documented, errors on one line with exit status 2, the same numbers from the same seed."""
 
+import shlex
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 
 import bough
 from bough import cli
-from bough.cli import commands, parser
+from bough.cli import commands, layout, parser
 from places import ROOT
 
 DOCS = ROOT / "docs"
@@ -29,13 +30,49 @@ def test_the_reference_in_the_docs_is_the_help_of_the_command():
     assert (DOCS / "cli.md").read_text() == parser.reference()
 
 
-@pytest.mark.parametrize("command", ["reproduce", "simulate", "bound", "fit", "adopt"])
-def test_every_command_has_help_and_every_option_a_text(command):
-    shown = run(command, "--help")
-    assert shown.returncode == 0
-    assert shown.stdout.startswith(f"usage: bough {command}")
-    options = parser.make_parser()._subparsers._group_actions[0].choices[command]._actions
-    assert all(action.help for action in options)
+COMMANDS = layout.commands_of(parser.make_parser())
+
+
+def test_the_commands_are_these():
+    assert list(COMMANDS) == ["reproduce", "simulate", "bound", "fit", "show", "decide", "adopt", "data"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples_and_every_option_a_text(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main([command, "--help"])
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: bough {command}")
+    assert COMMANDS[command].examples
+    for example in COMMANDS[command].examples:
+        assert f"\n  {example}\n" in shown
+    assert all(action.help for action in COMMANDS[command]._actions)
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_examples_are_commands_that_the_parser_takes(command):
+    whole = parser.make_parser()
+    for example in whole.examples if command is None else COMMANDS[command].examples:
+        words = shlex.split(example.split(" | ")[-1])
+        assert words[0] == "bough"
+        assert command in (None, words[1])
+        given = whole.parse_args(words[1:])
+        assert callable(given.run)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_json_and_spells_the_noise_alike(command):
+    options = {text for action in COMMANDS[command]._actions for text in action.option_strings}
+    assert "--json" in options
+    assert {text for text in options if "noise" in text} <= {"--noise-variance"}
+
+
+def test_the_noise_of_a_fit_goes_by_its_old_name_as_well(tmp_path):
+    write_log(tmp_path)
+    for word in ("--noise-variance", "--noise"):
+        done = run("fit", "log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", word, "0.5", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert bough.GaussianModel.load(tmp_path / "model.bough").noise_variance == 0.5
 
 
 @pytest.mark.parametrize("command", ["reproduce", "simulate"])
@@ -135,7 +172,11 @@ BAD_FITS = {
     "no column": (["log.csv", "--tree", "tree.txt", "--action", "item", "--reward", "sales"], "no column 'item'"),
     "no level": (["log.csv", "--tree", "products.csv", "--levels", "kind,sku", *COLUMNS], "no column 'kind'"),
     "no levels": (["log.csv", "--tree", "products.csv", "--levels", ",", *COLUMNS], "--levels is ','"),
-    "bad noise": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--noise", "x"], "--noise has 'x'"),
+    "bad noise": (
+        ["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--noise-variance", "x"],
+        "--noise-variance has 'x'; give a number or \"learn\"",
+    ),
+    "bad root": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--root", "x"], "--root has 'x'"),
     "bad penalty": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--penalty", "-1"], "penalty is -1.0"),
     "no folder": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--out", "a/b"], "--out a/b cannot be written"),
     "a table as it is": (
@@ -214,6 +255,18 @@ BAD = {
     "huge tree": (["bound", "--branching", "1", "--height", "1100"], "too large to compute with"),
     "no such folder": (["simulate", "--branching", "2", "--height", "1", "--csv", "a/b.csv"], "--csv a/b.csv cannot"),
     "no tree": (["simulate", *TINY], "give --branching and --height, --tree FILE, or --model FILE"),
+    "no height": (["simulate", "--branching", "3", *TINY], "--height is missing"),
+    "no height in bound": (["bound", "--branching", "3"], "--height is missing"),
+    "no branching": (["bound", "--height", "3"], "--branching is missing"),
+    "levels without a table": (["bound", "--levels", "a,b", "--branching", "2"], "--levels names columns of a table"),
+    "a picture of no kind": (
+        ["simulate", "--branching", "2", "--height", "1", "--plot", "a.xyz"],
+        "--plot is a.xyz; give a file whose name ends in .png, .svg or .pdf",
+    ),
+    "a picture without an ending": (["simulate", "--branching", "2", "--height", "1", "--plot", "a"], "--plot is a;"),
+    "no rounds of a bound": (["bound", "--branching", "2", "--height", "1", "--rounds", "0"], "rounds is 0"),
+    "no archive": (["data", "cifar100", "--archive", "nowhere.gz", "--network", "pixels"], "nowhere.gz"),
+    "no folder for features": (["data", "cifar100", "--out", "a/b.npz"], "--out a/b.npz cannot be written"),
     "two trees": (["simulate", "--tree", "file", "--branching", "2"], "--tree goes without"),
     "missing tree file": (["simulate", "--tree", "nowhere.txt"], "nowhere.txt"),
     "bad tree file": (["simulate", "--tree", "file"], "path 'a//b' has an empty component"),
@@ -253,20 +306,43 @@ def test_a_damaged_earlier_result_is_one_line_and_is_left_alone(tmp_path, capsys
     assert path.read_bytes() == b"nonsense"
 
 
-def test_wrong_words_leave_argparse_with_status_two():
-    for arguments in (["dance"], [], ["reproduce", "--runs", "many"]):
-        done = run(*arguments)
-        assert done.returncode == 2
-        assert "Traceback" not in done.stderr
+WRONG_WORDS = {
+    "an unknown command": (["dance"], "invalid choice: 'dance'"),
+    "no command": ([], "the following arguments are required: COMMAND; see bough --help"),
+    "no number": (["reproduce", "--runs", "many"], "--runs: invalid int value: 'many'; see bough reproduce --help"),
+    "an unknown option": (["simulate", "--brunch", "2"], "unrecognized arguments: --brunch"),
+    "no value": (["bound", "--height"], "--height: expected one argument"),
+    "an unknown word": (["fit", "log.csv", "--by", "size"], "--by: invalid choice: 'size'"),
+    "nothing required": (["fit", "log.csv"], "the following arguments are required: --action, --reward"),
+    "no agent": (["decide"], "required: AGENT; see bough decide --help"),
+    "no file": (["show"], "required: FILE; see bough show --help"),
+    "no dataset": (["data", "mnist"], "invalid choice: 'mnist'"),
+    "no agent to adopt": (["adopt"], "required: AGENT; see bough adopt --help"),
+}
 
 
-def test_an_interrupt_ends_without_a_traceback(monkeypatch, capsys):
-    def interrupted(_):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("what", WRONG_WORDS)
+def test_wrong_words_are_one_line_that_points_to_the_help_with_exit_status_two(what, capsys):
+    arguments, text = WRONG_WORDS[what]
+    with pytest.raises(SystemExit) as end:
+        cli.main(arguments)
+    shown = capsys.readouterr()
+    assert end.value.code == 2
+    assert shown.out == ""
+    assert len(shown.err.strip().splitlines()) == 1
+    assert text in shown.err
+    assert "--help" in shown.err
 
-    monkeypatch.setattr(commands, "simulate", interrupted)
-    assert cli.main(["simulate", "--branching", "2", "--height", "1"]) == 130
-    assert "what was finished is kept" in capsys.readouterr().err
+
+def test_a_picture_without_matplotlib_is_refused_before_the_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "find_spec", lambda name: None)
+    monkeypatch.setattr(bough, "simulate", None, raising=False)  # running anything would fail
+    assert cli.main(["simulate", "--branching", "2", "--height", "1", "--plot", "a.png"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "bough: --plot draws with matplotlib, which is not installed; pip install 'bough[plot]'\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_extra_is_named_before_anything_is_written(tmp_path, monkeypatch, capsys):

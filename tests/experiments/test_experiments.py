@@ -3,21 +3,25 @@
 import csv
 import json
 import sys
+from datetime import date
+from typing import get_args
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from bough import cli
 from bough.experiments import branching, clicks, drift, heights, registry, runner, synthetic
 from bough.experiments.claims import by_gaps, judge
-from bough.experiments.experiment import CellResult, Experiment, Outcome, Settings
+from bough.experiments.experiment import CellResult, Experiment, Outcome, Settings, Verdict
 from bough.experiments.figures import draw
 from bough.experiments.options import MissingDataError, Options
 from bough.experiments.report import markdown, write_report
 from bough.experiments.reproduction import make_plan
 from bough.experiments.runner import run_experiment
 from bough.experiments.synthetic import SyntheticCell
-from bough.plotting import save_figure
+from bough.plotting import REPORT_SIZE, save_figure
 from bough.policy_table import POLICIES
 
 TINY = Settings(rounds=12, runs=6, seed=1)
@@ -54,32 +58,37 @@ def depths(problem, ratio):
 
 
 def test_hierts_below_both_is_judged_by_the_data():
-    assert branching.below_both(widths(lambda b: 50.0)).verdict == "held"
-    assert branching.below_both(widths(lambda b: 50.0 if b > 4 else 99.9)).verdict == "held partly"
-    assert branching.below_both(widths(lambda b: 130.0)).verdict == "did not hold"
+    assert branching.below_both(widths(lambda b: 50.0)).verdict == "holds"
+    assert branching.below_both(widths(lambda b: 50.0 if b > 4 else 99.9)).verdict == "holds in part"
+    assert branching.below_both(widths(lambda b: 130.0)).verdict == "does not hold"
     partly = branching.below_both(widths(lambda b: 50.0 if b > 3 else 99.7))
     assert "within noise of FlatTS at b = 2 (" in partly.measured
-    lost = branching.below_both(widths(lambda b: 50.0 if b < 7 else 220.0))
-    assert lost.verdict == "did not hold"
-    assert "apart above TS at b = 7 (" in lost.measured
+    assert partly.holds == "for b = 4 to 10"
+    mixed = branching.below_both(widths(lambda b: 50.0 if b < 7 else 220.0))
+    assert (mixed.verdict, mixed.holds) == ("holds in part", "for b = 2 to 6")
+    assert "apart above TS at b = 7 (" in mixed.measured
+    lost = branching.below_both(widths(lambda b: 50.0 if b < 5 else 220.0))
+    assert (lost.verdict, lost.holds) == ("does not hold", "")
 
 
 def test_the_gain_over_flat_is_judged_by_the_data():
-    assert branching.apart_from_flat(widths(lambda b: 100.0 - 5 * b)).verdict == "held"
-    assert branching.apart_from_flat(widths(lambda b: 50.0 + 4 * b)).verdict == "did not hold"
+    assert branching.apart_from_flat(widths(lambda b: 100.0 - 5 * b)).verdict == "holds"
+    assert branching.apart_from_flat(widths(lambda b: 50.0 + 4 * b)).verdict == "does not hold"
 
 
 def test_growth_with_height_is_judged_by_the_data():
     linear, root, none = (lambda h: float(h)), (lambda h: h**0.4), (lambda h: 1.0)
-    assert heights.grows_linearly(depths("constant", linear)).verdict == "held"
-    assert heights.grows_linearly(depths("constant", root)).verdict == "held partly"
-    assert heights.grows_linearly(depths("constant", lambda h: 1.0 if h < 4 else 4.0)).verdict == "held partly"
-    assert heights.grows_linearly(depths("constant", lambda h: 2.0 ** (h / 2))).verdict == "held partly"
-    assert heights.grows_exponentially(depths("increasing", linear)).verdict == "held partly"
-    assert heights.grows_linearly(depths("constant", lambda h: 2.0 - 0.1 * h)).verdict == "did not hold"
-    assert heights.grows_exponentially(depths("increasing", lambda h: 2.0 ** (h / 2))).verdict == "held"
-    assert heights.grows_exponentially(depths("increasing", lambda h: 2.0 ** (h / 6))).verdict == "held partly"
-    assert heights.grows_exponentially(depths("increasing", lambda h: none(h) * 0.98**h)).verdict == "did not hold"
+    assert heights.grows_linearly(depths("constant", linear)).verdict == "holds"
+    assert heights.grows_linearly(depths("constant", root)).verdict == "holds in part"
+    assert heights.grows_linearly(depths("constant", root)).holds == "grows, but more slowly than that"
+    steps = heights.grows_linearly(depths("constant", lambda h: 1.0 if h < 4 else 4.0))
+    assert (steps.verdict, steps.holds) == ("holds in part", "grows, but not by this law")
+    assert heights.grows_linearly(depths("constant", lambda h: 2.0 ** (h / 2))).verdict == "holds in part"
+    assert heights.grows_exponentially(depths("increasing", linear)).verdict == "holds in part"
+    assert heights.grows_linearly(depths("constant", lambda h: 2.0 - 0.1 * h)).verdict == "does not hold"
+    assert heights.grows_exponentially(depths("increasing", lambda h: 2.0 ** (h / 2))).verdict == "holds"
+    assert heights.grows_exponentially(depths("increasing", lambda h: 2.0 ** (h / 6))).verdict == "holds in part"
+    assert heights.grows_exponentially(depths("increasing", lambda h: none(h) * 0.98**h)).verdict == "does not hold"
 
 
 def test_clicks_are_judged_by_the_data():
@@ -87,8 +96,10 @@ def test_clicks_are_judged_by_the_data():
         finals = {"HierTS": hier, "BetaTS": 100.0, "TS": 120.0, "FlatTS": 110.0, "BayesUCB": 60.0}
         return clicks.claims([made_up(clicks.ClicksCell(), finals)])[0]
 
-    assert judged(50.0).verdict == "held"
-    assert judged(105.0).verdict == "did not hold"
+    assert judged(50.0).verdict == "holds"
+    assert judged(105.0).verdict == "holds in part"
+    assert judged(105.0).holds == "HierTS below TS, HierTS below FlatTS, but HierTS above BetaTS"
+    assert judged(115.0).verdict == "does not hold"
     assert "BetaTS - HierTS = 5" in judged(50.0).measured
 
 
@@ -118,16 +129,46 @@ def test_too_little_data_decides_nothing():
 
 
 def test_close_baselines_are_judged_by_the_data():
-    assert synthetic.baselines_are_close(widths(lambda b: 50.0)).verdict == "held"
-    assert synthetic.baselines_are_close(widths(lambda b: 50.0, flat=50.0)).verdict == "did not hold"
+    assert synthetic.baselines_are_close(widths(lambda b: 50.0)).verdict == "holds"
+    assert synthetic.baselines_are_close(widths(lambda b: 50.0, flat=50.0)).verdict == "does not hold"
 
 
 def test_the_bounds_are_judged_by_the_data():
-    assert synthetic.below_the_bound(widths(lambda b: 50.0)).verdict == "held"
-    assert synthetic.below_the_bound(widths(lambda b: 1e6)).verdict == "did not hold"
+    for constant in ("lemma", "telescoped"):
+        assert synthetic.below_the_bound(widths(lambda b: 50.0), constant).verdict == "holds"
+        assert synthetic.below_the_bound(widths(lambda b: 1e6), constant).verdict == "does not hold"
     large = [made_up(SyntheticCell("increasing", 2, 7), {"HierTS": 50.0, "FlatTS": 50.0, "TS": 50.0})]
-    assert synthetic.bound_says_something(large).verdict == "did not hold"
-    assert "vacuous in 1 of 1" in synthetic.bound_says_something(large).measured
+    vacuous = synthetic.bound_says_something(large, "telescoped")
+    assert (vacuous.verdict, vacuous.measured) == ("does not hold", "vacuous in 1 of 1 cells")
+
+
+def test_each_constant_of_the_bound_has_a_verdict_where_its_premise_holds():
+    both = [*depths("constant", lambda h: float(h)), *depths("increasing", lambda h: float(h))]
+    bounds = [claim for claim in synthetic.claims(both) if "bound" in claim.claim]
+    for constant in ("the c of Lemma 4", "c = 2", "the telescoped constant"):
+        assert sum(constant in claim.claim for claim in bounds) == 2  # below it, and what it is worth
+    assert [claim.measured.split(";")[0] for claim in bounds[:3]] == [
+        "below in 14 of 14 cells",
+        "below in 7 of 7 cells",
+        "below in 14 of 14 cells",
+    ]
+    two = synthetic.c_is_two(both)
+    assert (two.verdict, two.holds) == ("holds in part", "in Problem 1")
+    assert "1 + 2^h, up to 129" in two.measured  # 1 + 2^7
+    assert synthetic.c_is_two(both[:7]).verdict == "holds"
+    assert synthetic.c_is_two(both[7:]).verdict == "does not hold"
+    assert not any("with c = 2" in claim.claim for claim in synthetic.claims(both[7:]))
+
+
+def test_a_claim_that_holds_in_part_says_what_holds_and_no_other_does():
+    sweeps = {"height-constant": depths("constant", lambda h: 2.0 ** (h / 2)), "branching": widths(lambda b: 99.0)}
+    outcomes = {name: Outcome(SYNTHETIC[name], TINY, results) for name, results in sweeps.items()}
+    judged = judge(outcomes.values())
+    assert {claim.verdict for claim in judged} >= {"holds", "holds in part"}
+    for claim in judged:
+        assert bool(claim.holds) == (claim.verdict == "holds in part")
+    text = markdown(outcomes, {})
+    assert "| **holds in part**: grows, but not by this law |" in text
 
 
 def test_the_standard_error_of_a_ratio_accounts_for_pairing():
@@ -231,10 +272,63 @@ def test_tables_settings_figures_and_report_are_written(tmp_path):
     assert "`bough reproduce catalogue`" in text
     page = (tmp_path / "report.html").read_text()
     assert page.count("data:image/png;base64,") == len(SYNTHETIC)
-    assert page.count("<table>") == 1 + 2 * len(SYNTHETIC)
+    assert page.count("<table>") == 2 + 2 * len(SYNTHETIC)
     for claim in judge(outcomes.values()):
-        assert claim.verdict in {"held", "held partly", "did not hold", "undecided"}
+        assert claim.verdict in get_args(Verdict)
         assert claim.measured in text
+
+
+def test_the_report_cites_the_paper_and_says_when_and_by_which_command_it_was_written(tmp_path):
+    outcomes = {"branching": Outcome(SYNTHETIC["branching"], Settings(), widths(lambda b: 50.0))}
+    text = markdown(outcomes, {}, "bough reproduce branching --seed 7")
+    assert 'Mohammad Ghavamzadeh, "Deep Hierarchy in Bandits"' in text
+    assert f"Written on {date.today().isoformat()} by `bough reproduce branching --seed 7`" in text
+    assert "lower is better" in text
+
+
+def test_what_the_paper_says_stands_beside_what_was_found():
+    outcomes = {
+        "branching": Outcome(SYNTHETIC["branching"], Settings(), widths(lambda b: 50.0, ts=110.0)),
+        "height-constant": Outcome(SYNTHETIC["height-constant"], Settings(), depths("constant", lambda h: h**0.5)),
+        "height-increasing": Outcome(SYNTHETIC["height-increasing"], Settings(), depths("increasing", float)),
+    }
+    rows = {one[0]: one for name in outcomes for one in outcomes[name].experiment.paper(outcomes[name])}
+    assert rows["Problem 2, varying b: size"][2:] == ("500 rounds, 100 runs", f"500 rounds, {RUNS} runs")
+    assert "TS / HierTS from 2.2" in rows["regret at height 2"].here
+    first, second = (rows[f"Problem {n}: how many times TS / HierTS is at h = 7 what it is at h = 1"] for n in (1, 2))
+    assert first.paper.startswith("7 by the O(h)")
+    assert first.here.startswith("2.6")  # the square root of 7
+    assert second.paper.startswith("8 by the O(2^(h/2))")
+    text = markdown(outcomes, {})
+    for row in rows.values():
+        assert " | ".join(row) in text
+    clicked = made_up(clicks.ClicksCell(), dict.fromkeys(registry.make("clicks").policies, 100.0))
+    alone = {"clicks": Outcome(registry.make("clicks"), Settings(), [clicked])}
+    assert "beside these" not in markdown(alone, {})  # the paper says nothing of it
+
+
+def shown_texts(figure):
+    return [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+
+
+def test_every_figure_has_one_size_and_one_font_and_says_which_way_regret_is_better(tmp_path):
+    figures = []
+    for name in ("branching", "height-constant", "height-increasing", "policies", "clicks", "drift"):
+        experiment = registry.make(name)
+        results = [made_up(cell, dict.fromkeys(experiment.policies_in(cell), 90.0)) for cell in experiment.cells]
+        figures.append(draw(experiment, results))
+    for figure in figures:
+        assert tuple(figure.get_size_inches()) == REPORT_SIZE
+        figure.canvas.draw()
+        texts = shown_texts(figure)
+        assert {text.get_fontsize() for text in texts} == {9.0}
+        assert {text.get_fontname() for text in texts} == {"DejaVu Sans"}
+        labels = [ax.get_ylabel() for ax in figure.axes if "regret" in ax.get_ylabel()]
+        assert labels
+        assert all("is better" in label for label in labels)
+        assert len(figure.legends) == 1
+        pictures = save_figure(figure, tmp_path / "figure")
+        assert plt.imread(pictures[0]).shape[:2] == (608, 1600)  # 160 dots per inch
 
 
 def test_a_report_of_some_experiments_says_which_were_not_run():
@@ -269,8 +363,11 @@ def test_claims_of_pooled_cells_stand_once_behind_the_last_experiment_that_has_a
         "The gain over FlatTS grows with the branching factor",
         "Problem 2",
         "TS and FlatTS are close to each other",
-        "HierTS's regret is below the bound of Theorem 1",
-        "The bound is below the regret of uniform play",
+        "c = 2 in both problems",
+        "HierTS's regret is below the bound of Theorem 1 with the c of Lemma 4",
+        "HierTS's regret is below the bound of Theorem 1 with the telescoped constant",
+        "The bound with the c of Lemma 4 is below the regret of uniform play",
+        "The bound with the telescoped constant is below the regret of uniform play",
         "Clicks",
         "Clicks",
     ]
@@ -305,7 +402,7 @@ def test_one_line_in_the_registry_runs_draws_judges_and_reports_an_experiment(tm
     report = (tmp_path / "report.md").read_text()
     assert "| Greed does not pay | nowhere | Greedy - TS = " in report
     section = report[report.index("## greed: Greed on a bush") :]
-    assert "Nowhere in the paper. 4 runs of 10 rounds a cell; seed 0." in section
+    assert "Nowhere in the paper. 4 runs of 10 rounds per cell; seed 0." in section
     assert "| cell | actions | TS | Greedy |\n" in section  # without HierTS there is nothing to divide by
     assert "| constant/b3-h1 | 3 |" in section
 
@@ -341,8 +438,8 @@ def test_forgetting_is_judged_by_the_data():
     def judged(moving, still):
         return [claim.verdict for claim in drift.claims([drifts(*still, world="stationary"), drifts(*moving)])]
 
-    assert judged(moving=(150.0, 130.0, 100.0), still=(30.0, 60.0, 70.0)) == ["held", "held", "held"]
-    assert judged(moving=(100.0, 130.0, 150.0), still=(70.0, 60.0, 30.0)) == ["did not hold"] * 3
+    assert judged(moving=(150.0, 130.0, 100.0), still=(30.0, 60.0, 70.0)) == ["holds", "holds", "holds"]
+    assert judged(moving=(100.0, 130.0, 150.0), still=(70.0, 60.0, 30.0)) == ["does not hold"] * 3
 
 
 def test_worlds_that_move_are_played_when_asked_for(tmp_path, capsys):

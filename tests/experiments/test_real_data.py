@@ -240,15 +240,15 @@ def cell_result(cell, finals):
 def test_claims_about_real_data_are_judged_by_the_data():
     cell = catalogue.CatalogueCell("learned", 20)
     won = catalogue.claims([cell_result(cell, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 10.0, "BayesUCB": 4.0})])
-    assert [claim.verdict for claim in won] == ["held", "did not hold"]
+    assert [claim.verdict for claim in won] == ["holds", "does not hold"]
     lost = catalogue.claims([cell_result(cell, {"HierTS": 9.5, "FlatTS": 5.0, "TS": 12.0})])
-    assert [claim.verdict for claim in lost] == ["did not hold"]
+    assert [claim.verdict for claim in lost] == ["does not hold"]
     assert "FlatTS - HierTS = -4." in lost[0].measured
     image = classes.ClassCell(Path("x"), 0, "pca", "unit")
     order = classes.claims([cell_result(image, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 10.0})])
-    assert [claim.verdict for claim in order] == ["held", "held"]
+    assert [claim.verdict for claim in order] == ["holds", "holds"]
     close = classes.claims([cell_result(image, {"HierTS": 5.0, "FlatTS": 9.0, "TS": 9.1})])
-    assert close[0].verdict == "held partly"
+    assert close[0].verdict == "holds in part"
 
 
 def test_the_share_of_the_best_is_what_the_last_rounds_earned():

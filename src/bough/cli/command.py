@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
-from bough.cli import commands
+from bough.cli import inputs, output
 from bough.cli.parser import make_parser
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
-    parser = make_parser()
-    given = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    given = argparse.Namespace(command=shlex.join(["bough", *words]), written="nothing was written")
     try:
-        given.run(given)
+        make_parser().parse_args(words, given)
+        with inputs.standard_input(given):
+            given.run(given)
     except KeyboardInterrupt:
-        print("bough: stopped; what was finished is kept", file=sys.stderr)
+        print(f"bough: stopped; {given.written}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ImportError as error:
-        print(f"bough: {error.name} is not installed; pip install 'bough[reproduce]'", file=sys.stderr)
+        print(f"bough: {error.name or error} is not installed; pip install 'bough[reproduce]'", file=sys.stderr)
         return 2
     except (ValueError, KeyError, OSError, OverflowError, MemoryError) as error:
-        print(f"bough: {commands.one_line(error)}", file=sys.stderr)
+        print(f"bough: {output.one_line(error)}", file=sys.stderr)
         return 2
     return 0

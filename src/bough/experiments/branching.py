@@ -9,13 +9,14 @@ import numpy as np
 
 from bough.experiments import synthetic
 from bough.experiments.claims import APART, decide, slope
-from bough.experiments.experiment import Claim, Experiment, Results, Verdict
-from bough.experiments.figures import curves
+from bough.experiments.experiment import Claim, Experiment, Outcome, PaperNumber, Results, Verdict
+from bough.experiments.figures import curves, final_regrets
 from bough.experiments.options import Options
 from bough.experiments.synthetic import SyntheticCell
 from bough.plotting import regret_panels
 
-_PANELS = (2, 5, 10)  # the branching factors that figure 2 shows
+_PANELS = (2, 5, 10)  # the branching factors that have a panel
+BASELINES = ("FlatTS", "TS")
 
 
 def experiment(_: Options) -> Experiment:
@@ -28,6 +29,7 @@ def experiment(_: Options) -> Experiment:
         figure=figure,
         claims=claims,
         pooled_claims=synthetic.claims,
+        paper=paper,
         section=synthetic.section,
     )
 
@@ -35,11 +37,29 @@ def experiment(_: Options) -> Experiment:
 def figure(experiment: Experiment, results: Results) -> Any:
     """Regret against rounds for three branching factors, and the final regret for all."""
     panels = {f"b = {r.cell.branching}": curves(r) for r in results if r.cell.branching in _PANELS}
-    final = {
-        name: (np.array([r.mean[name][-1] for r in results]), np.array([r.error[name][-1] for r in results]))
-        for name in experiment.policies
-    }
+    final = final_regrets(experiment, results)
     return regret_panels(panels, ("branching factor b", [r.cell.branching for r in results], final))
+
+
+def paper(outcome: Outcome) -> list[PaperNumber]:
+    """What section 6.1 says of this sweep."""
+    first, last = outcome.results[0], outcome.results[-1]
+    gains = [
+        f"{base} / HierTS from {first.ratio(base, 'HierTS')[0]:.2f} at b = {first.cell.branching} to "
+        f"{last.ratio(base, 'HierTS')[0]:.2f} at b = {last.cell.branching}"
+        for base in BASELINES
+    ]
+    swept = _listed([r.cell.branching for r in outcome.results])
+    return [
+        *synthetic.settings_of_paper(outcome, "Problem 2, varying b"),
+        PaperNumber("branching factors b at height 2", "figure 2", "printed in the figure only", swept),
+        PaperNumber(
+            "regret at height 2",
+            "section 6.1",
+            "HierTS significantly outperforms both baselines for all b",
+            "; ".join(gains),
+        ),
+    ]
 
 
 def claims(results: Results) -> list[Claim]:
@@ -48,24 +68,44 @@ def claims(results: Results) -> list[Claim]:
 
 
 def below_both(results: Results) -> Claim:
-    """Held where HierTS is apart below both baselines for every b, partly where in some and apart above in none."""
-    gaps = {(r.cell.branching, base): r.difference(base, "HierTS") for r in results for base in ("FlatTS", "TS")}
+    """Holds where HierTS is apart below both baselines for every b, in part where it is so more often than above."""
+    gaps = {(r.cell.branching, base): r.difference(base, "HierTS") for r in results for base in BASELINES}
     below = {key for key, (gap, error) in gaps.items() if gap > APART * error}
     above = {key for key, (gap, error) in gaps.items() if gap < -APART * error}
     verdict = decide(len(below), len(above), len(gaps))
     measured = f"apart below in {len(below)} of {len(gaps)} comparisons"
-    for base in ("FlatTS", "TS"):
+    for base in BASELINES:
         for which, keys in (("apart above", above), ("within noise of", gaps.keys() - below - above)):
             cells = [
                 f"{b} ({-gaps[b, base][0]:+.1f} ± {gaps[b, base][1]:.1f})" for b, name in sorted(keys) if name == base
             ]
             if cells:
                 measured += f"; {which} {base} at b = {', '.join(cells)}"
-    return Claim("HierTS has lower regret than both baselines for every b", "section 6.1, figure 2", measured, verdict)
+    claim = Claim("HierTS has lower regret than both baselines for every b", "section 6.1, figure 2", measured, verdict)
+    if verdict != "holds in part":
+        return claim
+    holding = [r.cell.branching for r in results if all((r.cell.branching, base) in below for base in BASELINES)]
+    return replace(claim, holds=f"for b = {_listed(holding)}" if holding else f"in {len(below)} of {len(gaps)}")
+
+
+def _listed(values: list[int]) -> str:
+    """Whole numbers in a line, with three or more in a row as a range.
+
+    >>> _listed([2, 4, 5, 6, 9, 10])
+    '2, 4 to 6, 9, 10'
+    """
+    parts: list[str] = []
+    start = 0
+    for i, value in enumerate(values, 1):
+        if i == len(values) or values[i] != value + 1:
+            row = values[start:i]
+            parts += [f"{row[0]} to {row[-1]}"] if len(row) > 2 else [str(one) for one in row]
+            start = i
+    return ", ".join(parts)
 
 
 def apart_from_flat(results: Results) -> Claim:
-    """The slope of the share of FlatTS's regret that HierTS saves, against b: held where it is apart above 0."""
+    """The slope of the share of FlatTS's regret that HierTS saves, against b: holds where it is apart above 0."""
     branching = np.array([float(result.cell.branching) for result in results])
     pairs = [result.ratio("HierTS", "FlatTS") for result in results]
     saved, error = np.array([1.0 - value for value, _ in pairs]), np.array([error for _, error in pairs])
@@ -73,8 +113,8 @@ def apart_from_flat(results: Results) -> Claim:
     if not (error > 0.0).all():
         return replace(claim, measured="too few runs to form the ratios")
     found, uncertainty, _ = slope(branching, saved, error)
-    verdict: Verdict = "held" if found > APART * uncertainty else "undecided"
+    verdict: Verdict = "holds" if found > APART * uncertainty else "undecided"
     if found < -APART * uncertainty:
-        verdict = "did not hold"
+        verdict = "does not hold"
     ends = ", ".join(f"{saved[i]:.0%} ± {error[i]:.0%} at b = {branching[i]:.0f}" for i in (0, -1))
     return replace(claim, measured=f"regret saved against FlatTS: {ends}", verdict=verdict)

@@ -124,7 +124,7 @@ def experiment(_: Options) -> Experiment:
 
 def figure(_: Experiment, results: Results) -> Any:
     """Regret against rounds, a panel for each setting."""
-    return regret_panels({r.cell.name.replace(", ", "\n"): curves(r) for r in results}, columns=2)
+    return regret_panels({r.cell.name.replace(", ", "\n"): curves(r) for r in results})
 
 
 def claims(results: Results) -> list[Claim]:

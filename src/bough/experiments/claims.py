@@ -1,13 +1,14 @@
 """The rules by which the measured data decide claims; nothing is judged by hand.
 
 "Apart" means by more than two standard errors of the paired difference. A law "fits" unless so poor a fit has
-probability below one in a thousand. What the data at hand cannot tell is "undecided". What is claimed of an experiment
-stands in its module.
+probability below one in a thousand. A claim that holds only in part says what of it holds, and what the data at hand
+cannot tell is "undecided". What is claimed of an experiment stands in its module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import chdtrc
@@ -40,12 +41,16 @@ def judge(outcomes: Iterable[Outcome]) -> list[Claim]:
 
 
 def decide(right: int, wrong: int, comparisons: int) -> Verdict:
-    """Of comparisons: how many are apart as claimed, and how many the other way."""
-    if wrong:
-        return "did not hold"
+    """Of comparisons: how many are apart as claimed, and how many the other way.
+
+    >>> decide(9, 0, 9), decide(7, 1, 9), decide(1, 7, 9), decide(0, 0, 9)
+    ('holds', 'holds in part', 'does not hold', 'undecided')
+    """
     if right == comparisons:
-        return "held"
-    return "held partly" if right else "undecided"
+        return "holds"
+    if right > wrong:
+        return "holds in part"
+    return "does not hold" if wrong else "undecided"
 
 
 def by_gaps(pairs: Sequence[tuple[CellResult, str, str]], claim: str, where: str) -> Claim:
@@ -61,7 +66,17 @@ def by_gaps(pairs: Sequence[tuple[CellResult, str, str]], claim: str, where: str
         for r, worse, better, gap, error in shown
     ]
     measured = "; ".join([*([] if one_cell else [f"apart as claimed in {len(right)} of {len(gaps)}"]), *texts])
-    return Claim(claim, where, measured, verdict)
+    holds = "" if verdict != "holds in part" else _what_holds(right, wrong, len(gaps), one_cell)
+    return Claim(claim, where, measured, verdict, holds)
+
+
+def _what_holds(right: Sequence[tuple[Any, ...]], wrong: Sequence[tuple[Any, ...]], n: int, one_cell: bool) -> str:
+    """What of a claim holds that does so in some comparisons."""
+    if one_cell:
+        below = ", ".join(f"{better} below {worse}" for _, worse, better, *_ in right)
+        return below + "".join(f", but {better} above {worse}" for _, worse, better, *_ in wrong)
+    other_way = f", and the other way in {len(wrong)}" if wrong else ""
+    return f"in {len(right)} of {n} comparisons{other_way}"
 
 
 def ratios(results: Results, policy: str = "HierTS") -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from bough.model.model import Model
 from bough.simulation.worlds import Problem
 
 PAPER = ("HierTS", "FlatTS", "TS")
-Verdict = Literal["held", "held partly", "did not hold", "undecided"]
+Verdict = Literal["holds", "holds in part", "does not hold", "undecided"]
 
 
 class Cell(Protocol):
@@ -106,6 +106,23 @@ class Claim:
     where: str
     measured: str
     verdict: Verdict
+    holds: str = ""
+    """Where the claim holds only in part: what of it holds."""
+
+    @property
+    def but(self) -> str:
+        """What to add to the verdict, or to the claim: nothing, or what of it holds."""
+        return f": {self.holds}" if self.holds else ""
+
+
+class PaperNumber(NamedTuple):
+    """Something that the paper says in words or numbers, beside what was found here."""
+
+    what: str
+    where: str
+    """In the paper."""
+    paper: str
+    here: str
 
 
 @dataclass(frozen=True)
@@ -129,6 +146,8 @@ class Experiment:
     """Judges what is claimed of this experiment."""
     pooled_claims: Callable[[Results], list[Claim]] | None = None
     """Judges what is claimed of the cells of all experiments that have the same function here, each cell once."""
+    paper: Callable[[Outcome], list[PaperNumber]] | None = None
+    """What the paper says of this experiment, beside what came of it here."""
     section: Callable[[Outcome], list[str]] | None = None
     """The paragraphs below the figure, as Markdown; None for the table of regrets."""
     details: Callable[[], str] | None = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bough.experiments.experiment import CellResult, Experiment, Results
 from bough.plotting import Curves, regret_panels
 
@@ -18,3 +20,11 @@ def draw(experiment: Experiment, results: Results) -> Any:
 def curves(result: CellResult) -> Curves:
     """The mean regret of every policy in a cell, and its standard error."""
     return {name: (result.mean[name], result.error[name]) for name in result.mean}
+
+
+def final_regrets(experiment: Experiment, results: Results) -> Curves:
+    """The regret of every policy after the last round, and its standard error: one entry per cell."""
+    return {
+        name: (np.array([r.mean[name][-1] for r in results]), np.array([r.error[name][-1] for r in results]))
+        for name in experiment.policies
+    }

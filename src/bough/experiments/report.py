@@ -6,6 +6,7 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -25,9 +26,20 @@ code { background: #f4f4f4; padding: 0.1rem 0.3rem; }
 """
 
 
-def write_report(outcomes: Mapping[str, Outcome], absent: Mapping[str, str], out: Path) -> list[Path]:
-    """Write both reports into the folder that holds the figures; `absent` says how to get what was not run."""
-    text = markdown(outcomes, absent)
+_PAPER = (
+    "Joey Hong, Branislav Kveton, Sumeet Katariya, Manzil Zaheer and Mohammad Ghavamzadeh, "
+    '"Deep Hierarchy in Bandits", International Conference on Machine Learning (ICML) 2022'
+)
+
+
+def write_report(
+    outcomes: Mapping[str, Outcome], absent: Mapping[str, str], out: Path, command: str = "bough reproduce"
+) -> list[Path]:
+    """Write both reports into the folder that holds the figures.
+
+    `absent` says how to get what was not run, and `command` what was.
+    """
+    text = markdown(outcomes, absent, command)
     paths = [out / "report.md", out / "report.html"]
     paths[0].write_text(text, encoding="utf-8")
     body = re.sub(r'src="([^"]+\.png)"', lambda match: f'src="{_inlined(out / match[1])}"', _html(text))
@@ -47,19 +59,23 @@ def _inlined(picture: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(picture.read_bytes()).decode()
 
 
-def markdown(outcomes: Mapping[str, Outcome], absent: Mapping[str, str]) -> str:
+def markdown(outcomes: Mapping[str, Outcome], absent: Mapping[str, str], command: str = "bough reproduce") -> str:
     """The whole report as Markdown."""
     parts = [
         "# Deep Hierarchy in Bandits, reproduced",
-        ", ".join(f"{name} {number}" for name, number in versions().items())
-        + ". Regret is cumulative, averaged over the runs, ± one standard error.",
+        f"The paper: {_PAPER}.",
+        f"Written on {date.today().isoformat()} by `{command}`, with "
+        + ", ".join(f"{name} {number}" for name, number in versions().items())
+        + ". Regret is cumulative and lower is better; it is averaged over the runs, ± one standard error.",
         "## Claims",
         "Each verdict is computed from the data by a rule in `bough.experiments.claims`; a gap counts where it is "
-        "more than two standard errors of the paired difference.",
+        "more than two standard errors of the paired difference. A claim holds, holds in part (and it says what of it "
+        "holds), or does not hold; it is undecided where there are too few runs to tell.",
         table(
             ["claim", "where in the paper", "measured", "verdict"],
-            ([c.claim, c.where, c.measured, f"**{c.verdict}**"] for c in judge(outcomes.values())),
+            ([c.claim, c.where, c.measured, f"**{c.verdict}**{c.but}"] for c in judge(outcomes.values())),
         ),
+        *_beside_the_paper(outcomes),
     ]
     for name in registry.EXPERIMENTS:
         if name in outcomes:
@@ -67,6 +83,18 @@ def markdown(outcomes: Mapping[str, Outcome], absent: Mapping[str, str]) -> str:
         else:
             parts += [f"## {name}", absent.get(name, f"Not run this time: `bough reproduce {name}`.")]
     return "\n\n".join(parts) + "\n"
+
+
+def _beside_the_paper(outcomes: Mapping[str, Outcome]) -> list[str]:
+    """What the paper says in words and numbers, beside what was found; nothing where no experiment is the paper's."""
+    told = [outcome.experiment.paper(outcome) for outcome in outcomes.values() if outcome.experiment.paper is not None]
+    if not told:
+        return []
+    return [
+        "## The paper's numbers beside these",
+        "The paper shows its regrets in figures only, so that what can be compared is what its text says.",
+        table(["what", "where in the paper", "the paper", "here"], [list(one) for numbers in told for one in numbers]),
+    ]
 
 
 def _section(outcome: Outcome) -> list[str]:
@@ -85,7 +113,7 @@ def _section(outcome: Outcome) -> list[str]:
 def _sizes(results: Results) -> str:
     """How many runs of how many rounds the cells had, those of most of them first."""
     sizes = Counter((r.runs, r.rounds) for r in results).most_common()
-    parts = [f"{sizes[0][0][0]} runs of {sizes[0][0][1]:,} rounds a cell"]
+    parts = [f"{sizes[0][0][0]} runs of {sizes[0][0][1]:,} rounds per cell"]
     for (runs, rounds), _ in sizes[1:]:
         names = [r.cell.name for r in results if (r.runs, r.rounds) == (runs, rounds)]
         parts.append(f"{runs} of {rounds:,} for {'; '.join(names)}")

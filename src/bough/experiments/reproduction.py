@@ -83,12 +83,14 @@ def earlier_outcomes(plan: Plan, settings: Settings, out: Path) -> list[Outcome]
     return outcomes
 
 
-def write_all(outcomes: Iterable[Outcome], missing: Mapping[str, str], out: Path) -> list[Claim]:
-    """Draw the figures and write the report; the claims that it judges."""
+def write_all(
+    outcomes: Iterable[Outcome], missing: Mapping[str, str], out: Path, command: str = "bough reproduce"
+) -> list[Claim]:
+    """Draw the figures and write the report, which names the command; the claims that it judges."""
     named = {outcome.experiment.name: outcome for outcome in outcomes}
     ordered = {name: named[name] for name in registry.EXPERIMENTS if name in named}
     draw_without_display()
     for name, outcome in ordered.items():
         save_figure(draw(outcome.experiment, outcome.results), out / name)
-    write_report(ordered, missing, out)
+    write_report(ordered, missing, out, command)
     return judge(ordered.values())

@@ -1,0 +1,75 @@
+"""Contexts as the command line has them: numbers in their order, or values by the names of features."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+_WANTED = 'give numbers such as 1,0.5, or name=value pairs such as age=3,price=2, or JSON such as {"age": 3}'
+
+
+def context_of(given: Sequence[str] | None) -> list[float] | dict[str, Any] | None:
+    """The context of --context, which may be repeated: a list of numbers, or a mapping from names to values.
+
+    >>> context_of(["1,0.5"]), context_of(["age=3,price=2.5", "colour=red"]), context_of(['{"age": 3}']), context_of([])
+    ([1.0, 0.5], {'age': 3.0, 'price': 2.5, 'colour': 'red'}, {'age': 3}, None)
+    """
+    if not given:
+        return None
+    parts = [_part(text) for text in given]
+    numbers = [value for part in parts if isinstance(part, list) for value in part]
+    named = [part for part in parts if isinstance(part, dict)]
+    if not named:
+        return numbers
+    if numbers:
+        raise ValueError(f"--context has both numbers and names; {_WANTED}")
+    values: dict[str, Any] = {}
+    for part in named:
+        twice = next((name for name in part if name in values), None)
+        if twice is not None:
+            raise ValueError(f"--context has {twice!r} more than once; give each feature one value")
+        values |= part
+    return values
+
+
+def _part(text: str) -> list[float] | dict[str, Any]:
+    if text.lstrip().startswith(("{", "[")):
+        return _from_json(text)
+    pieces = [piece.strip() for piece in text.split(",")]
+    if all("=" in piece for piece in pieces):
+        return _from_pairs(pieces, text)
+    try:
+        return [float(piece) for piece in pieces]
+    except ValueError:
+        raise ValueError(f"--context is {text!r}; {_WANTED}") from None
+
+
+def _from_pairs(pieces: Sequence[str], text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for piece in pieces:
+        name, _, value = (part.strip() for part in piece.partition("="))
+        if not name or name in found:
+            raise ValueError(f"--context is {text!r}; give each feature a name and one value")
+        found[name] = _number_or_text(value)
+    return found
+
+
+def _number_or_text(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _from_json(text: str) -> list[float] | dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"--context is {text!r}, which is no JSON ({error}); {_WANTED}") from None
+    if isinstance(found, dict):
+        return found
+    numbers = [one for one in found if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    if len(numbers) < len(found):
+        raise ValueError(f"--context is {text!r}; {_WANTED}")
+    return [float(one) for one in numbers]
