@@ -158,9 +158,9 @@ def test_a_problem_with_another_signature_is_told_the_protocol():
         def world(self, rounds):
             return None
 
-    with pytest.raises(ValueError, match=r"as world\(rounds, rng\): .*; a problem has world\(rounds, rng\)"):
+    with pytest.raises(ValueError, match=r"as world\(rounds, rng\): .*; give a problem with world\(rounds, rng\)"):
         bough.simulate(Odd(), {"TS": bough.TS}, **SETTINGS)
-    with pytest.raises(ValueError, match=r"model is a World, one run's; give what makes one for each"):
+    with pytest.raises(ValueError, match="model is a World; give a problem with world"):
         bough.simulate(bough.World(MODEL, np.zeros(3), np.zeros(6)), {"TS": bough.TS}, **SETTINGS)
     with pytest.raises(ValueError, match=r"contexts cannot be called as contexts\(rng, n\)"):
         bough.simulate(CONTEXTUAL, {"TS": bough.TS}, contexts=lambda rng: None, **SETTINGS)

@@ -15,7 +15,7 @@ POLICY = (
     "a policy has decide(context), which gives the name of an action, and update(action, reward, context), and what "
     "makes one is called as policy(model, seed=generator)"
 )
-PROBLEM = "a problem has world(rounds, rng), which gives the bough.World of one run"
+PROBLEM = "a problem with world(rounds, rng), which gives the bough.World of one run"
 _METHODS = {"decide": "(context)", "update": "(action, reward, context)"}
 
 
@@ -54,7 +54,7 @@ def check_methods(what: str, policy: Any, *, is_class: bool = False) -> None:
 
 def check_problem(problem: Any) -> None:
     """Refuse a problem whose `world` cannot be called as `simulate` calls it."""
-    _check_call(problem.world, "world of the problem", "world(rounds, rng)", PROBLEM, None, None)
+    _check_call(problem.world, "world of the problem", "world(rounds, rng)", f"give {PROBLEM}", None, None)
 
 
 def check_contexts(contexts: Callable[..., Any]) -> None:

@@ -146,12 +146,8 @@ def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
     if not isinstance(model, Model):
         given: Any = model
         if not isinstance(given, Problem):
-            what = (
-                "one run's; give what makes one for each"
-                if isinstance(model, World)
-                else "neither a model nor a problem"
-            )
-            raise ValueError(f"model is a {type(model).__name__}, {what}: {PROBLEM}")
+            one = "" if isinstance(given, World) else "one such as bough.GaussianModel, or "
+            raise ValueError(f"model is a {type(given).__name__}; give {one}{PROBLEM}")
         check_problem(model)
         if contexts is not None:
             raise ValueError("contexts were given to a problem, whose worlds have their own; leave them out")
