@@ -203,7 +203,7 @@ class Drawn:
             self._engine.transform_some(self._nodes, self._position, draw)
         scores = draws[:, self._leaves]
         if self._context is not None:
-            scores = scores @ self._context
+            scores = np.einsum("nmd,d->nm", scores, self._context)  # equal where parameters are
         centre = self._laws.centre(draws[:, self._parents])
         return _chances(scores, scores[:, self._asked], centre, self._laws.deviation, self._k)
 
