@@ -10,6 +10,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
+from bough.data.contexts import as_logged
 from bough.inference.answers import BestActions
 from bough.policies.base import ScoringPolicy, checked_k, listed
 from bough.policies.decision import Decision
@@ -78,7 +79,7 @@ class LoggedPolicy(ScoringPolicy):
                 propensities=None if found is None else found.probability.tolist(),
                 # Where there is only a bound, the probability may be all of it lower.
                 propensity_errors=None if found is None else np.where(found[2], found[0], found[1]).tolist(),
-                context=None if checked is None else checked.tolist(),
+                context=as_logged(self._model, context, checked),
                 among=None if among is None else listed(among, "among"),
                 exclude=None if exclude is None else listed(exclude, "exclude"),
                 at=self._time,
