@@ -64,7 +64,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     if len(encoded) > _LARGEST_HEADER - _LONGEST_DESCRIPTION:  # which would not be read again
         raise ValueError(
-            f"{path} cannot be written: its names take {len(encoded):,} bytes; give shorter ones, or fewer"
+            f"{path} cannot be written: its header takes {len(encoded):,} bytes; give fewer or shorter names"
         )
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

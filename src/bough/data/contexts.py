@@ -12,7 +12,7 @@ from bough import _checks
 from bough._arrays import Floats
 from bough._frames import collected, make_frame
 from bough.model.encoders import encode, input_names
-from bough.model.feature_names import INTERCEPT, checked_names, shown
+from bough.model.feature_names import INTERCEPT, distinct_names, shown
 from bough.model.features import Features
 from bough.model.model import Model
 
@@ -164,8 +164,7 @@ def without_model(contexts: Any, features: Any = None) -> tuple[Any, Any]:
     rows = None if contexts is None else named_rows(contexts)
     if rows is None:
         return contexts, features
-    names = list(rows.columns) if features is None else features
-    names = checked_names(names, len(names) if _checks.is_list(names) else 0)
+    names = distinct_names(list(rows.columns) if features is None else features)
     return arranged(rows, names), names
 
 

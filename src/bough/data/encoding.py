@@ -8,12 +8,11 @@ from typing import Any
 
 import narwhals as nw
 
-from bough import _checks
 from bough._frames import position
 from bough.data.contexts import NamedRows, encoded, named_rows
 from bough.data.rows import Observations, check_intercept
 from bough.model.encoders import LostEncoder, WithIntercept, encoded_names, input_names, is_encoder
-from bough.model.feature_names import INTERCEPT, checked_names, shown
+from bough.model.feature_names import INTERCEPT, distinct_names, shown
 
 
 def checked_encoder(features: Any, intercept: Any) -> Any:
@@ -50,7 +49,7 @@ def encoded_log(
     numbers = encoded(encoder, names, NamedRows({name: part[name] for name in taken}, len(part), part))
     kept = frame.select(*dict.fromkeys(others))
     labels = tuple(name if name not in others else f"{name} (feature)" for name in names)
-    checked_names(labels, len(labels))
+    distinct_names(labels)
     columns = [
         nw.new_series(label, numbers[:, j], nw.Float64, backend=frame.implementation) for j, label in enumerate(labels)
     ]
@@ -76,10 +75,7 @@ def _checked_columns(context: Any, encoder: Any) -> list[str]:
                 f"features, a {type(encoder).__name__}, does not say which columns it takes; give context="
             )
         return taken
-    if isinstance(context, str) or not _checks.is_list(context):
-        raise ValueError(f"context is {context!r:.80}; give a list of column names")
-    names = list(context)
-    checked_names(names, len(names))
+    names = list(distinct_names(context, "context"))
     if taken is not None and set(taken) - set(names):
         raise ValueError(f"context is {shown(names)}, and features takes {shown(taken)}; name these")
     return names

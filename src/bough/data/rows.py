@@ -14,7 +14,7 @@ from bough import _checks
 from bough._arrays import Flags, Floats, Nodes
 from bough.data.contexts import NamedRows, arranged, many_by_name, named_rows, one_by_name, without_model
 from bough.data.statistics import Statistics
-from bough.model.feature_names import INTERCEPT, checked_names, order_of, shown
+from bough.model.feature_names import INTERCEPT, checked_names, distinct_names, order_of, shown
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 from bough.tree.catalogue import Catalogue
@@ -134,7 +134,7 @@ class Observations:
         names = None if names is None else checked_names(names, numbers.shape[1])
         if features is None:
             return replace(self, context=numbers, features=names)
-        wanted = checked_names(features, len(features) if names is not None else numbers.shape[1])
+        wanted = checked_names(features, numbers.shape[1]) if names is None else distinct_names(features)
         if names is not None and names != wanted:
             columns = {name: numbers[:, j] for j, name in enumerate(names)}
             numbers = arranged(NamedRows(columns, len(numbers), None), wanted)
@@ -328,11 +328,11 @@ def checked_sums(model: Model, statistics: Any, actions: Tree | Catalogue | None
     """The leaves of the actions whose rewards were summed; a `ValueError` where a model cannot learn from the sums."""
     if not isinstance(statistics, Statistics):
         raise ValueError(f"statistics is a {type(statistics).__name__}; give bough.Statistics, as summarise makes")
+    if statistics.features is not None and model.feature_names is not None:
+        order_of(statistics.features, model.feature_names, "the log that was summed")
     wanted = None if model.is_scalar else model.dim
     if statistics.dim != wanted:
         raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")
-    if statistics.features is not None and model.feature_names is not None:
-        order_of(statistics.features, model.feature_names, "the log that was summed")
     statistics.check_kind(type(model))
     leaves = (model.tree if actions is None else actions).action_nodes(statistics.actions)
     check_size(model, np.sqrt(statistics.sum_yy), None)

@@ -14,7 +14,7 @@ import numpy as np
 from bough import _checks, _storage
 from bough._arrays import Flags, Floats, Integers, Names
 from bough.data.contexts import without_model
-from bough.model.feature_names import checked_names, names_contents, order_of, restored_names, shown
+from bough.model.feature_names import checked_names, distinct_names, names_contents, order_of, restored_names, shown
 from bough.tree.files import pack_names, unpack_names
 from bough.tree.name_columns import as_column, is_bool, plain
 
@@ -191,10 +191,12 @@ class Statistics:
         >>> sums.arranged(["price", "age"]).sum_xy
         array([[ 5., 30.]])
         """
-        if features is None or self.features == tuple(features):
+        if features is None or self.features is features:
             return self
-        names, sums = checked_names(features, self.dim), self._sums
-        if self.features is not None:
+        names, sums = distinct_names(features), self._sums
+        if self.features is None:
+            checked_names(names, self.dim)
+        else:
             order = order_of(self.features, names, "the log that was summed")
             sums = {**sums, "sum_xy": sums["sum_xy"][:, order], "sum_xx": sums["sum_xx"][:, order][:, :, order]}
         return Statistics._trusted(self.actions, self.skipped, names, **sums)

@@ -9,8 +9,8 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Names
-from bough._storage import Contents
-from bough.model.feature_names import INTERCEPT, checked_names, names_contents, restored_names, shown
+from bough._storage import Contents, OtherFileError
+from bough.model.feature_names import INTERCEPT, checked_names, distinct_names, names_contents, restored_names, shown
 from bough.model.features import Features
 
 
@@ -104,7 +104,7 @@ def encoded_names(encoder: Any) -> tuple[str, ...]:
         raise ValueError(
             f"features is a {type(encoder).__name__} that cannot name its numbers; fit it first ({error})"
         ) from error
-    return checked_names(names, len(names))
+    return distinct_names(names)
 
 
 def input_names(encoder: Any) -> list[Any] | None:
@@ -121,6 +121,7 @@ def encode(encoder: Any, frame: Any, n: int, names: tuple[str, ...]) -> Floats:
         if isinstance(encoder, (Features, LostEncoder)):
             raise
         what = " ".join(str(error).split())
+        encoder = encoder.encoder if isinstance(encoder, WithIntercept) else encoder
         raise ValueError(f"{type(encoder).__name__} cannot make numbers of the contexts: {what:.300}") from error
     if rows.shape != (n, len(names)):
         raise ValueError(f"features made numbers of shape {rows.shape}; expected {(n, len(names))}: {shown(names)}")
@@ -166,10 +167,13 @@ def restored_features(contents: Contents, dim: int | None, given: Any = None) ->
 
 
 def _given_features(given: Any, names: tuple[str, ...] | None, dim: int | None) -> Any:
-    if is_encoder(given) and encoded_names(given) != names and (INTERCEPT, *encoded_names(given)) == names:
-        given = WithIntercept(given)
-    features, own = checked_features(given, dim)
-    if names is not None and own != names:
-        assert own is not None
-        raise ValueError(f"features are {shown(own)}, and those of the model are {shown(names)}; give these")
-    return features
+    """Features that are given for a file's model, with its names, and before them an intercept if these have one."""
+    try:
+        own = encoded_names(given) if is_encoder(given) else checked_names(given, dim)
+        if names == (INTERCEPT, *own):
+            given, own = WithIntercept(given), names
+        if names is None or own == names:
+            return checked_features(given, dim)[0]
+    except ValueError as error:
+        raise OtherFileError(f"cannot be read with these features: {error}") from None
+    raise OtherFileError(f"has the features {shown(names)}, and {shown(own)} were given; give the same ones")

@@ -29,17 +29,28 @@ def checked_names(features: Any, dim: int | None) -> tuple[str, ...]:
         raise ValueError(
             f"features is {features!r:.80}, and there are no contexts; leave it out, or give the model a mean vector"
         )
+    names = distinct_names(features)
+    if len(names) != dim:
+        raise ValueError(f"features has {len(names)} names, {shown(names)}; give {dim} names, one for each entry")
+    return names
+
+
+def distinct_names(features: Any, what: str = "features") -> tuple[str, ...]:
+    """Any number of names, or a `ValueError` where something is no name, or two are the same.
+
+    >>> distinct_names(["age", "price"])
+    ('age', 'price')
+    """
     if isinstance(features, (Mapping, Set)) or not _checks.is_list(features):
-        raise ValueError(f"features is {features!r:.80}; give a list of {dim} names, one for each entry of a context")
-    _checks.refuse_masked(features, "features")
+        raise ValueError(f"{what} is {features!r:.80}; give a list of names")
+    _checks.refuse_masked(features, what)
     names = list(features)
-    odd = next((name for name in names if not isinstance(name, str) or not name), None)
-    if odd is not None or (names and len(names) != dim) or not names:
-        what = f"{odd!r:.80} among them" if odd is not None else f"{len(names)} of them"
-        raise ValueError(f"features is {shown(names)}, {what}; give {dim} names, each a text, one for each entry")
+    odd = [name for name in names if not isinstance(name, str) or not name]
+    if odd:
+        raise ValueError(f"{what} is {shown(names)}, {odd[0]!r:.80} among them; give names that are text")
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
-        raise ValueError(f"features has {twice!r} twice; give each a name of its own")
+        raise ValueError(f"{what} has {twice!r} twice; give each a name of its own")
     return tuple(map(str, names))
 
 

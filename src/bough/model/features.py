@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -14,12 +14,14 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Floats, Names
 from bough._frames import collected, make_frame, position
-from bough.model.feature_names import INTERCEPT, checked_names, shown
+from bough.model.feature_names import INTERCEPT, distinct_names, shown
 from bough.model.likelihood import LARGEST
 from bough.tree.name_columns import is_missing
 
 OTHER = "other"
 """What stands for every value of a category that has no feature of its own."""
+
+_REMEMBERED = 10_000  # rows of categories
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +56,7 @@ class Features:
     """Whether the first feature is always 1."""
 
     def __post_init__(self) -> None:
-        numeric = _checked_columns(self.numeric, "numeric")
+        numeric = distinct_names(self.numeric, "numeric")
         means, scales = (_checks.floats(getattr(self, name), name) for name in ("means", "scales"))
         if not means.shape == scales.shape == (len(numeric),):
             raise ValueError(f"there are {len(numeric)} numeric columns; give as many means and scales")
@@ -101,8 +103,8 @@ class Features:
         least = _checks.whole_number("other_below", other_below, least=1)
         if numeric is None and categorical is None:
             numeric, categorical = _columns_by_type(table)
-        numeric = _checked_columns(() if numeric is None else numeric, "numeric")
-        categorical = _checked_columns(() if categorical is None else categorical, "categorical")
+        numeric = distinct_names(() if numeric is None else numeric, "numeric")
+        categorical = distinct_names(() if categorical is None else categorical, "categorical")
         for name in (*numeric, *categorical):
             position(name, table.columns, "the frame")
         if not len(table):
@@ -149,7 +151,7 @@ class Features:
         names = [INTERCEPT] if self.intercept else []
         names += self.numeric
         names += [f"{column}={value}" for column, values in self._categories.items() for value in (*values, OTHER)]
-        return checked_names(names, len(names))
+        return distinct_names(names)
 
     @property
     def feature_names_in_(self) -> Names:
@@ -179,7 +181,8 @@ class Features:
         if self.numeric:
             parts.append(self._scaler.transform(_numbers(columns[: len(self.numeric)], self.numeric)))
         if self._categories:
-            parts.append(self._encoder.transform(_labels(columns[len(self.numeric) :])))
+            labels = _labels(columns[len(self.numeric) :])
+            parts.append(self._encoded_one(tuple(labels[0])) if n == 1 else self._encoder.transform(labels))
         return np.hstack(parts)
 
     def _columns(self, frame: Any) -> list[Any]:
@@ -246,6 +249,16 @@ class Features:
         seen = [[values[i % (len(values) - 1)] for values in known] for i in range(n)]
         return encoder.fit(np.array(seen, dtype=object))
 
+    @cached_property
+    def _encoded_one(self) -> Any:
+        """What the encoder makes of one row, remembered: it takes longer than a decision, and few rows differ."""
+
+        @lru_cache(maxsize=_REMEMBERED)
+        def encoded(labels: tuple[str, ...]) -> Any:
+            return self._encoder.transform(np.array([labels], dtype=object))
+
+        return encoded
+
     # -- files ---------------------------------------------------------------------------------
 
     def contents(self) -> dict[str, Any]:
@@ -292,19 +305,12 @@ def _columns_by_type(table: nw.DataFrame[Any]) -> tuple[list[str], list[str]]:
     return numeric, categorical
 
 
-def _checked_columns(columns: Any, what: str) -> tuple[str, ...]:
-    if isinstance(columns, Mapping) or not _checks.is_list(columns):
-        raise ValueError(f"{what} is {columns!r:.80}; give a list of names of columns")
-    names = list(columns)
-    return checked_names(names, len(names)) if names else ()
-
-
 def _checked_categories(categories: Any) -> dict[str, tuple[str, ...]]:
     if categories is None:
         return {}
     if not isinstance(categories, Mapping):
         raise ValueError(f"categories is {categories!r:.80}; give a mapping from columns to their values")
-    _checked_columns(list(categories), "categorical")
+    distinct_names(list(categories), "categorical")
     checked = {}
     for name, values in categories.items():
         if isinstance(values, Mapping) or not _checks.is_list(values):
