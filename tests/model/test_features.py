@@ -125,6 +125,12 @@ def test_a_series_without_names_goes_by_position():
         np.testing.assert_array_equal(posterior.action_moments(bare), posterior.action_moments(plain))
 
 
+def test_a_frame_whose_columns_are_only_numbered_goes_by_position():
+    frame = pandas.DataFrame(ROWS)
+    np.testing.assert_array_equal(observed(GAUSSIAN, ACTIONS, REWARDS, frame).mean, observed(GAUSSIAN).mean)
+    assert bough.Statistics.from_rows(ACTIONS, REWARDS, frame).features is None
+
+
 def test_an_intercept_that_is_given_by_name_is_taken_as_it_is():
     posterior = observed(GAUSSIAN)
     given = posterior.action_moments({"intercept": 0.0, "age": 0.3, "price": 1.0})
@@ -145,6 +151,7 @@ REFUSED = {
     "text": ({"age": "old", "price": 1.0}, "the context's 'age' is .'old'.; give numbers"),
     "NaN": ({"age": np.nan, "price": 1.0}, "must be finite"),
     "None": ({"age": None, "price": 1.0}, "must be finite"),
+    "an entry twice": (pandas.Series([1.0, 2.0], index=["age", "age"]), "Series of the context has 'age', 'age'"),
     "a column twice": (pandas.DataFrame([[1.0, 2.0]], columns=["age", "age"]), "give each a name of its own|unique"),
 }
 

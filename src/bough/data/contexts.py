@@ -48,7 +48,7 @@ def named_row(context: Any) -> NamedRows | None:
     if isinstance(context, Mapping):
         return NamedRows({name: [value] for name, value in context.items()}, 1, None)
     if _is_named_series(context):
-        return NamedRows({name: [value] for name, value in context.to_dict().items()}, 1, None)
+        return NamedRows({name: [value] for name, value in _as_dict(context).items()}, 1, None)
     return _framed(context)
 
 
@@ -75,7 +75,7 @@ def _listed(contexts: Sequence[Any]) -> NamedRows | None:
     """A list of dicts or Series."""
     if not len(contexts) or not (isinstance(contexts[0], Mapping) or _is_named_series(contexts[0])):
         return None
-    rows = [one if isinstance(one, Mapping) else getattr(one, "to_dict", dict)() for one in contexts]
+    rows = [_as_dict(one) for one in contexts]
     odd = next((i for i, row in enumerate(rows) if row.keys() != rows[0].keys()), None)
     if odd is not None:
         raise ValueError(
@@ -91,14 +91,32 @@ def _is_named_series(context: Any) -> bool:
     return len(context.index) > 0 and all(isinstance(name, str) for name in context.index)
 
 
+def _as_dict(context: Any) -> Mapping[Any, Any]:
+    """A context of a list that has names, or none at all where it has no names."""
+    if isinstance(context, Mapping):
+        return context
+    if not _is_named_series(context):
+        return {}
+    _check_distinct(list(context.index), "Series")
+    found: Mapping[Any, Any] = context.to_dict()
+    return found
+
+
+def _check_distinct(names: Sequence[Any], what: str) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError(f"the {what} of the context has {shown(names)}; give each a name of its own")
+
+
 def _framed(context: Any) -> NamedRows | None:
+    """A frame; None where it is none, or its columns are only numbered."""
     frame: Any = nw.from_native(context, pass_through=True)
     if not isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
         return None
     table = collected(frame)
     names = table.columns
-    if len(set(names)) < len(names):
-        raise ValueError(f"the frame of contexts has the columns {shown(names)}; give each a name of its own")
+    if names and not any(isinstance(name, str) for name in names):
+        return None
+    _check_distinct(names, "frame")
     return NamedRows({name: table[name] for name in names}, len(table), table)
 
 
