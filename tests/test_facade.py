@@ -28,6 +28,7 @@ def test_the_public_names_are_these():
         "Estimate",
         "ExplainedNode",
         "Explanation",
+        "Features",
         "FlatTS",
         "GaussianModel",
         "GibbsDraws",
@@ -83,7 +84,9 @@ def test_every_public_name_has_an_example(name):
 
 
 def test_importing_bough_imports_neither_numba_nor_matplotlib():
-    loaded = run("import bough, sys; print([m for m in ('numba', 'matplotlib', 'pandas') if m in sys.modules])")
+    loaded = run(
+        "import bough, sys; print([m for m in ('numba', 'matplotlib', 'pandas', 'sklearn') if m in sys.modules])"
+    )
     assert loaded == "[]"
 
 

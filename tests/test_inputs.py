@@ -330,6 +330,7 @@ def observed(model, *context):
 
 
 POSTERIOR, IN_CONTEXT = observed(PLAIN), observed(CONTEXTUAL, [1.0, 0.0])
+NAMED = observed(bough.GaussianModel(TREE, [0.0, 0.0], features=["age", "price"]), [1.0, 0.0])
 AGENT, AGENT_IN_CONTEXT = bough.HierTS.resume(POSTERIOR, 0), bough.HierTS.resume(IN_CONTEXT, 0)
 SIMULATION = bough.simulate(PLAIN, {"TS": bough.TS}, rounds=2, runs=2, seed=0, jobs=1)
 WORLD = bough.World(CONTEXTUAL, np.zeros((4, 2)), np.zeros(3), np.zeros((3, 2)))
@@ -534,6 +535,38 @@ CALLS = {
     "gibbs' data": (lambda v: bough.gibbs(CLICKS, v, draws=4, chains=1), ()),
     "draws": (lambda v: bough.gibbs(CLICKS, (PAIR, [1, 0]), draws=v, chains=1), ()),
     "features": (lambda v: bough.prior_from_features(TREE, v, PAIR), ()),
+    "model's features": (lambda v: bough.GaussianModel(TREE, [0.0, 0.0], features=v), {"None", "numbers as text"}),
+    "clicks' features": (lambda v: bough.BernoulliModel(TREE, [0.0, 0.0], features=v), {"None", "numbers as text"}),
+    "named context": (lambda v: NAMED.update("green", 1.0, v), ()),
+    "named contexts": (lambda v: NAMED.update(PAIR, [1.0, 2.0], v), ()),
+    "value of a context": (lambda v: NAMED.explain("green", {"age": v, "price": 1.0}), REAL),
+    "column of contexts": (
+        lambda v: bough.HierTS.resume(NAMED, 0).decide_many({"age": v, "price": [1.0, 2.0]}),
+        (),
+    ),
+    "fitted features": (
+        lambda v: fitted(data=FRAME, action="a", reward="r", context=["c"], features=v),
+        {"None"},
+    ),
+    "summed features": (lambda v: bough.summarise(FRAME, TREE, "a", "r", ["c"], features=v), {"None"}),
+    "rows' features": (
+        lambda v: bough.Statistics.from_rows(PAIR, [1.0, 2.0], np.eye(2), features=v),
+        {"None", "numbers as text"},
+    ),
+    "arranged sums": (bough.Statistics.from_rows(PAIR, [1.0, 2.0], np.eye(2), features=["x", "y"]).arranged, {"None"}),
+    "arranged rows": (bough.Observations(PAIR, [1.0, 2.0], np.eye(2), features=["x", "y"]).arranged, {"None"}),
+    "observed features": (
+        lambda v: bough.Observations(PAIR, [1.0, 0.0], np.eye(2), features=v).rows(CONTEXTUAL),
+        {"None", "numbers as text"},
+    ),
+    "frame's intercept": (lambda v: bough.Observations.from_frame(FRAME, "a", "r", ["c"], intercept=v), {"True"}),
+    "learned frame": (bough.Features.learn, {"frame"}),
+    "numeric columns": (lambda v: bough.Features.learn(FRAME, v, ["a"], other_below=1), {"None", "empty"}),
+    "categorical columns": (lambda v: bough.Features.learn(FRAME, ["r"], v), {"None", "empty"}),
+    "other_below": (lambda v: bough.Features.learn(FRAME, ["r"], other_below=v), {"huge"}),
+    "features' intercept": (lambda v: bough.Features.learn(FRAME, ["r"], intercept=v), {"True"}),
+    "transformed": (bough.Features(["r"], [0.0], [1.0]).transform, ()),
+    "inverted": (bough.Features(["r"], [0.0], [1.0]).inverse, ()),
     "features' actions": (lambda v: bough.prior_from_features(TREE, WIDE, v), ()),
     "spread": (lambda v: bough.prior_from_features(TREE, WIDE, [*TREE.actions] * 2, spread=v), ()),
     "rows' actions": (
@@ -552,13 +585,13 @@ CALLS = {
 @pytest.mark.parametrize("call", CALLS)
 def test_an_odd_argument_is_refused_in_words_and_changes_nothing(call):
     use, taken = CALLS[call]
-    before = [(one.n_observations, one.mean.copy()) for one in (POSTERIOR, IN_CONTEXT)]
+    before = [(one.n_observations, one.mean.copy()) for one in (POSTERIOR, IN_CONTEXT, NAMED)]
     assert set(taken) <= set(ODD)
     for what in ODD.keys() - set(taken):
         with pytest.raises((ValueError, KeyError)) as caught:
             use(ODD[what])
         assert len(str(caught.value)) > 20, what
-    for one, (n, mean) in zip((POSTERIOR, IN_CONTEXT), before, strict=True):
+    for one, (n, mean) in zip((POSTERIOR, IN_CONTEXT, NAMED), before, strict=True):
         assert one.n_observations == n
         np.testing.assert_array_equal(one.mean, mean)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bough.mcmc import GibbsDraws, gibbs
     from bough.model.bernoulli import BernoulliModel
     from bough.model.covariance import by_depth, by_height, by_node
+    from bough.model.features import Features
     from bough.model.gaussian import GaussianModel
     from bough.model.model import MeanReward
     from bough.model.poisson import PoissonModel
@@ -54,6 +55,7 @@ _HOME = {
     "Estimate": "bough.learning.report",
     "ExplainedNode": "bough.explanation",
     "Explanation": "bough.explanation",
+    "Features": "bough.model.features",
     "FlatTS": "bough.policies.thompson",
     "GaussianModel": "bough.model.gaussian",
     "GibbsDraws": "bough.mcmc",
@@ -104,6 +106,7 @@ __all__ = [
     "Estimate",
     "ExplainedNode",
     "Explanation",
+    "Features",
     "FlatTS",
     "GaussianModel",
     "GibbsDraws",

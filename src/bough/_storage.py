@@ -62,6 +62,10 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: the folder {target.parent} does not exist; make it first")
     encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    if len(encoded) > _LARGEST_HEADER - _LONGEST_DESCRIPTION:  # which would not be read again
+        raise ValueError(
+            f"{path} cannot be written: its header takes {len(encoded):,} bytes; give fewer or shorter names"
+        )
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

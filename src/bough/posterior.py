@@ -75,7 +75,8 @@ class Posterior(Living):
     ) -> None:
         """Add one observation, or, where `reward` is a list or an array, one for each of its entries.
 
-        `context` is a vector for one observation and an (n, d) array for n, and is left out in a K-armed model.
+        `context` is a vector for one observation and an (n, d) array for n, and is left out in a K-armed model. Where
+        the model has `features`, it may also be a dict or a Series, and a frame, whose names may be in any order.
         `trials`, in a `BernoulliModel`, has how many trials each reward counts the successes of, and `exposure`, in a
         `PoissonModel`, how long or how much was counted; both are 1 where they are left out. `at` is when the reward
         was earned, one time for all or one for each, and now where it is left out: it matters where rewards fade or
@@ -156,7 +157,7 @@ class Posterior(Living):
             leaves = checked_sums(self._engine.model, statistics, self._catalogue)
             if len(leaves):
                 self._answers.clear()
-                self._engine.absorb(leaves, statistics)
+                self._engine.absorb(leaves, statistics.arranged(self._engine.model.feature_names))
 
     def settle(self, log: Any = None, *, method: Literal["laplace", "propagation"] = "laplace") -> None:
         """Refine the posterior where rewards are counts; with Gaussian rewards it is exact already, and stays.
@@ -209,7 +210,8 @@ class Posterior(Living):
                     "the posterior comes from a file of an earlier version, which did not keep sums; sum its log"
                 )
             nodes, table = self._evidence()
-            return self._engine.kind.statistics(self._catalogue.names(nodes), table)
+            found = self._engine.kind.statistics(self._catalogue.names(nodes), table)
+            return found.arranged(self._engine.model.feature_names)
 
     def on(self, model: Model, renamed: Mapping[Any, Any] | None = None) -> Posterior:
         """The posterior of the same evidence under another model, or on another tree; this one stays as it is.
@@ -234,6 +236,7 @@ class Posterior(Living):
             if type(model) is not type(mine) or (model.is_scalar, model.dim) != (mine.is_scalar, mine.dim):
                 what = f"the evidence is that of {mine!r}, and model is {model!r}"
                 raise ValueError(f"{what}; give one with such rewards")
+            model = model.with_features_of(mine)
             number = self._number_on(model, self._checked_new_names(renamed))
             other = Posterior(model, half_life=self.half_life)
             other._clock = self._clock.copy()
@@ -353,15 +356,18 @@ class Posterior(Living):
         return {**header, **more, **living[0]}, {**arrays, **evidence, **living[1]}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Posterior:
-        """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
+    def load(cls, path: str | os.PathLike[str], *, features: Any = None) -> Posterior:
+        """The posterior that `save` wrote; a `ValueError` where the file is not such a one, or damaged.
+
+        `features` are as in `GaussianModel.load`.
+        """
         with _storage.read(path, _KIND, files.VERSION) as contents:
-            return cls._restored(contents)
+            return cls._restored(contents, features)
 
     @classmethod
-    def _restored(cls, contents: _storage.Contents) -> Posterior:
+    def _restored(cls, contents: _storage.Contents, features: Any = None) -> Posterior:
         clock, half_life = files.restored_time(contents)
-        posterior = cls(restored_model(contents), half_life=half_life)
+        posterior = cls(restored_model(contents, features), half_life=half_life)
         posterior._clock = clock
         engine = posterior._engine
         engine.advance(clock.elapsed)

@@ -65,6 +65,7 @@ def facts(loaded: Any) -> dict[str, Any]:
         sums |= {"sum_xy": 0.0 if loaded.sum_xy is None else loaded.sum_xy}
         return {**sums, "count": loaded.count, "sum_y": loaded.sum_y, "sum_yy": loaded.sum_yy} | {
             "names": loaded.actions.tolist(), "skipped": dict(loaded.skipped),
+            "features": None if loaded.features is None else list(loaded.features),
         }  # fmt: skip
     if isinstance(loaded, bough.Simulation):
         return {"n_actions": loaded.n_actions, "best": loaded.best} | {
@@ -88,6 +89,8 @@ def facts(loaded: Any) -> dict[str, Any]:
         "marginal": model.marginal_covariance,
         "noise": getattr(model, "noise_variance", None),
         "drift": str(getattr(model, "drift", None)),
+        "features": None if model.feature_names is None else list(model.feature_names),
+        "encoder": model.features.contents() if isinstance(model.features, bough.Features) else str(model.features),
     }
     if isinstance(loaded, bough.Posterior):
         found |= {"mean": loaded.mean, "covariance": loaded.covariance, "count": loaded.count}
@@ -98,8 +101,13 @@ def facts(loaded: Any) -> dict[str, Any]:
 def _agent_facts(agent: Any) -> dict[str, Any]:
     """What a policy has beside what it knows."""
     twin = copy.deepcopy(agent)
-    decided = [str(twin.decide()) for _ in range(20)]
+    decided = [str(twin.decide(_context(agent))) for _ in range(20)]
     return {"policy": type(agent).__name__, "decisions": decided, "retired": [str(name) for name in agent.retired]}
+
+
+def _context(agent: Any) -> Any:
+    """A context that an agent may decide in; None where it takes none."""
+    return None if agent._model.is_scalar else np.ones(agent._model.dim)
 
 
 def same(found: dict[str, Any], expected: dict[str, Any]) -> bool:
@@ -124,10 +132,11 @@ def is_sound(loaded: Any) -> bool:
         counts = np.concatenate([loaded.successes, loaded.failures])
         return bool(np.isfinite(counts).all() and (counts > 0.0).all() and loaded.decide() in loaded.model.tree.actions)
     if isinstance(loaded, bough.HierTS):
-        sound = is_sound(loaded.posterior) and loaded.decide() in loaded.posterior.model.tree.actions
-        sound = sound and not {loaded.decide() for _ in range(5)} & set(loaded.retired)
+        context = _context(loaded)
+        sound = is_sound(loaded.posterior) and loaded.decide(context) in loaded.posterior.model.tree.actions
+        sound = sound and not {loaded.decide(context) for _ in range(5)} & set(loaded.retired)
         sound = sound and (loaded._star is None or is_sound(loaded._star.whole))
-        loaded.update(loaded.posterior.model.tree.actions[0], 1.0)
+        loaded.update(loaded.posterior.model.tree.actions[0], 1.0, context)
         return sound and (loaded._refit is None or is_sound(loaded._refit._given))
     if not isinstance(loaded, bough.Posterior):
         return bool(np.isfinite(loaded.marginal_covariance).all())
@@ -148,9 +157,11 @@ def originals() -> tuple[Original, ...]:
     contexts = np.random.default_rng(0).normal(size=(5, 3))
     clicks, trials = [1, 0, 3, 2, 1], [2, 1, 9, 4, 1]
     prior = np.array([2.0, 1.0, 0.5])
+    features = bough.Features(["âge"], [40.0], [12.5], {"pays": ["de", "fr"]})
     models = {
         "scalar": bough.GaussianModel(named, 0.5, bough.by_depth([2.0, 1.0, 0.5, 0.3]), 0.3),
         "vector": bough.GaussianModel(named, prior, bough.by_height([np.diag(prior), 1.0, np.zeros((3, 3)), 2.0]), 0.3),
+        "named": bough.GaussianModel(named, prior, 1.0, 0.3, features=["intercept", "âge", "price"]),
         "clicks": bough.BernoulliModel(named, -1.0, bough.by_node({"thé": 2.0}, default=0.5)),
         "counts": bough.PoissonModel(named, 0.5, 0.5),
         "contextual clicks": bough.BernoulliModel(named, prior, 0.5),
@@ -159,6 +170,7 @@ def originals() -> tuple[Original, ...]:
     rows = {
         "scalar": {"reward": rewards},
         "vector": {"reward": rewards, "context": contexts},
+        "named": {"reward": rewards, "context": contexts},
         "clicks": {"reward": clicks, "trials": trials},
         "counts": {"reward": clicks, "exposure": trials},
         "contextual clicks": {"reward": clicks, "trials": trials, "context": contexts},
@@ -173,6 +185,12 @@ def originals() -> tuple[Original, ...]:
         ("model, integers", bough.PoissonModel(numbers, 0.5, bough.by_node([4.0, 1.0, 2.0, 1.0, 3.0, 0.0, 1.0])), None),
         ("model, vector", models["vector"], None),
         ("model, numbered", models["numbered"], None),
+        ("model, encoded", bough.PoissonModel(named, np.zeros(5), 0.5, features=features), None),
+        (
+            "statistics, named",
+            bough.Statistics.from_rows(actions, rewards, contexts, features=["intercept", "âge", "price"]),
+            bough.Statistics.load,
+        ),
         ("statistics", bough.Statistics.from_rows(actions, rewards, contexts), bough.Statistics.load),
         (
             "statistics, clicks",
@@ -209,6 +227,8 @@ def _agents(models: dict[str, Any]) -> dict[str, Any]:
         for _ in range(30):
             agent.update(agent.decide(), float(rng.integers(2)))
         agent.retire(["court", "blanc"])
+    agents["TS with features"] = bough.TS(models["named"], seed=8)
+    agents["TS with features"].update("long", 0.5, {"âge": 0.3, "price": 2.0})
     for name in ("TS", "HierTS that drifts"):
         agents[name].add([11, "rouge"], under="thé")  # integers among text
     agents["HierTS that forgets"].now = datetime(2026, 1, 2, 12)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations_with_replacement, islice
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import narwhals as nw
 import numpy as np
@@ -20,8 +20,9 @@ from bough import _checks
 from bough._arrays import Flags, Floats, Integers
 from bough._frames import Frame, labelled
 from bough.data.columns import Columns, Groups, Names, floats
+from bough.data.encoding import encoded_log
 from bough.data.files import opened_log
-from bough.data.rows import Observations
+from bough.data.rows import Observations, check_intercept, with_intercept
 from bough.data.statistics import Statistics
 from bough.tree.name_columns import as_column, is_missing
 from bough.tree.names import NumberedNames, twin
@@ -44,6 +45,7 @@ def summarise(
     trials: str | None = None,
     exposure: str | None = None,
     intercept: bool = False,
+    features: Any = None,
     bad: Bad = "error",
 ) -> Statistics:
     """The sums that a model learns from: for each action the count, and those of y, y^2, x y and x x'.
@@ -51,8 +53,10 @@ def summarise(
     `log` is a pandas, polars or pyarrow frame; a path or a glob of Parquet or CSV files, read through DuckDB and never
     as a whole; or something lazy that is summarised where it lives, a DuckDB relation, a polars LazyFrame, a PySpark
     DataFrame. The other arguments name its columns; `context` has one for each feature (with `intercept`, a feature
-    that is always 1 comes before them), and a row of `weight` w counts as w equal rows. Where rewards are clicks,
-    `trials` has how many views they are of, and where they are counts, `exposure` how long or how much was counted.
+    that is always 1, called "intercept", comes before them), and a row of `weight` w counts as w equal rows. Where
+    rewards are clicks, `trials` has how many views they are of, and where they are counts, `exposure` how long or how
+    much was counted. `features`, a `Features` or another fitted transformer, makes numbers of the columns of the
+    context, in a frame in memory.
 
     Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or with trials or exposure a
     reward that is no such count), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
@@ -82,14 +86,9 @@ def summarise(
             f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used, or "skip-most" where '
             "they are most of the log"
         )
-    features = _checked_context(context, intercept)
-    seen = _checks.trials_or_exposure(trials, exposure)
-    for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
-        if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
-            raise ValueError(f"{what} is {column!r}; give the name of a column")
-    names = Names(action, reward, features, weight, seen, trials is not None, intercept)
-    with _opened(log, tree, names) as columns:
-        return _summarised(columns, tree, bad)
+    named = _named(log, action, reward, context, weight, trials, exposure, intercept, features)
+    with _opened(named.log, tree, named.columns) as columns:
+        return _summarised(columns, tree, bad).arranged(named.features)
 
 
 def read_rows(
@@ -97,22 +96,56 @@ def read_rows(
     tree: Tree,
     action: str,
     reward: str,
-    context: Sequence[str],
+    context: Sequence[str] | None,
     *,
     trials: str | None = None,
     exposure: str | None = None,
     intercept: bool = False,
+    features: Any = None,
     bad: Bad = "error",
 ) -> tuple[Observations, Statistics]:
     """The rows of a log in memory, where sums are not enough, and its `summarise`, which has checked them."""
-    sums = summarise(log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad)
+    named = _named(log, action, reward, context, None, trials, exposure, intercept, features)
+    with _opened(named.log, tree, named.columns) as columns:
+        sums = _summarised(columns, tree, bad).arranged(named.features)
+    with _opened(named.log, tree, named.columns) as columns:
+        return _rows(columns, tree, named.features), sums
+
+
+class _NamedLog(NamedTuple):
+    """A log, and what its columns and its features are called."""
+
+    log: Any
+    columns: Names
+    features: tuple[str, ...] | None
+
+
+def _named(
+    log: Any,
+    action: str,
+    reward: str,
+    context: Sequence[str] | None,
+    weight: str | None,
+    trials: str | None,
+    exposure: str | None,
+    intercept: bool,
+    features: Any,
+) -> _NamedLog:
     seen = _checks.trials_or_exposure(trials, exposure)
-    names = Names(action, reward, tuple(context), None, seen, trials is not None, intercept)
-    with _opened(log, tree, names) as columns:
-        return _rows(columns, tree), sums
+    for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
+        if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
+            raise ValueError(f"{what} is {column!r}; give the name of a column")
+    if features is None:
+        chosen = _checked_context(context, intercept)
+        names = with_intercept(chosen, intercept) or None
+    else:
+        others = [column for column in (action, reward, weight, seen) if column is not None]
+        log, chosen, names = encoded_log(log, others, context, features, intercept)
+        intercept = False
+    return _NamedLog(log, Names(action, reward, chosen, weight, seen, trials is not None, intercept), names)
 
 
-def _rows(columns: Columns, tree: Tree) -> Observations:
+def _rows(columns: Columns, tree: Tree, features: tuple[str, ...] | None) -> Observations:
     names, kept = columns.names, columns.rows(columns.usable)
     keys = kept[names.action].to_list()
     distinct = list(dict.fromkeys(keys))
@@ -124,7 +157,7 @@ def _rows(columns: Columns, tree: Tree) -> Observations:
     ones = [np.ones(int(known.sum()))] if names.intercept else []
     contexts = np.column_stack([*ones, *(numbers[name] for name in names.context)])
     seen = {} if names.exposure is None else {"trials" if names.has_trials else "exposure": numbers[names.exposure]}
-    return Observations(as_column(actions), numbers[names.reward], contexts, **seen)
+    return Observations(as_column(actions), numbers[names.reward], contexts, **seen, features=features)
 
 
 def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[str, ...]:
@@ -133,8 +166,7 @@ def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[st
     names = tuple(context) if context is not None else ()
     if context is not None and not names:
         raise ValueError("context is empty; give its column names, or leave it out")
-    if intercept and not names:
-        raise ValueError("intercept goes with context; without one every reward has its action's mean anyway")
+    check_intercept(intercept, names)
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
         raise ValueError(f"context has {twice!r} twice; name each column once")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -12,11 +12,15 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Flags, Floats, Nodes
+from bough.data.contexts import NamedRows, arranged, many_by_name, named_rows, one_by_name, without_model
 from bough.data.statistics import Statistics
+from bough.model.feature_names import INTERCEPT, checked_names, distinct_names, order_of, shown
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 from bough.tree.catalogue import Catalogue
 from bough.tree.tree import Tree
+
+_BY_POSITION = frozenset((np.ndarray, list, tuple))  # what most contexts are
 
 
 class Rows(NamedTuple):
@@ -51,7 +55,8 @@ class Observations:
     """A log that is kept row by row, for what cannot be learned from sums: rewards that are not Gaussian, in contexts.
 
     `action` and `reward` are columns of the same length, `context` is (n, d), and `trials` or `exposure`, as in
-    `Posterior.update`, a number for each row or one for all.
+    `Posterior.update`, a number for each row or one for all. `features` has the names of the context's columns; a frame
+    has them already.
 
     >>> import bough
     >>> bough.Observations(["left", "right"], [1, 0], context=[[1.0, 0.5], [1.0, -0.5]])
@@ -63,6 +68,7 @@ class Observations:
     context: Any = None
     trials: Any = None
     exposure: Any = None
+    features: Any = None
 
     @classmethod
     def from_frame(
@@ -73,8 +79,12 @@ class Observations:
         context: Sequence[str] | None = None,
         trials: str | None = None,
         exposure: str | None = None,
+        *,
+        intercept: bool = False,
     ) -> Observations:
         """The rows of a pandas, polars or pyarrow frame, by the names of its columns.
+
+        With `intercept`, a feature that is always 1, called "intercept", comes before those of the `context`.
 
         >>> import bough, polars
         >>> log = polars.DataFrame({"ad": ["a", "b"], "clicks": [3, 0], "views": [40, 25]})
@@ -88,16 +98,47 @@ class Observations:
             raise ValueError(f"frame is a {type(frame).__name__}; give a pandas, polars or pyarrow frame") from None
         if not (isinstance(action, str) and isinstance(reward, str) and (context is None or _checks.is_list(context))):
             raise ValueError("action and reward are names of columns, and context is a list of them; give such")
-        features = None if context is None else list(context)
-        for name in (action, reward, *(features or []), trials, exposure):
+        chosen = None if context is None else list(context)
+        for name in (action, reward, *(chosen or []), trials, exposure):
             if name is not None and not _checks.is_among(name, table.columns):
                 raise ValueError(f"the frame has no column {name!r}; it has {', '.join(map(str, table.columns))}")
 
         def column(name: str | None) -> Any:
             return None if name is None else table[name].to_numpy()
 
-        contexts = None if features is None else table.select(*features).to_numpy()
-        return cls(table[action].to_list(), column(reward), contexts, column(trials), column(exposure))
+        contexts, features = None, None
+        check_intercept(intercept, chosen)
+        if chosen:
+            features = with_intercept(chosen, intercept)
+            contexts = np.asarray(table.select(*chosen).to_numpy())
+            contexts = np.column_stack([np.ones(len(contexts)), contexts]) if intercept else contexts
+        return cls(table[action].to_list(), column(reward), contexts, column(trials), column(exposure), features)
+
+    def arranged(self, features: Sequence[str] | None = None) -> Observations:
+        """The same rows with contexts that are an array, with the features in this order, or in their own.
+
+        Where the contexts have no names, those of `features` are taken for theirs. An intercept that is missing is 1.
+
+        >>> import bough
+        >>> log = bough.Observations(["left", "right"], [1, 0], context={"age": [30, 40], "price": [5.0, 4.0]})
+        >>> log.arranged(["price", "age"]).context
+        array([[ 5., 30.],
+               [ 4., 40.]])
+        """
+        if self.context is None:
+            return self
+        contexts, names = without_model(self.context, self.features)
+        numbers = _checks.floats(contexts, "context")
+        if numbers.ndim != 2 and (names is not None or features is not None):
+            raise ValueError(f"the contexts have shape {numbers.shape}; give (n, d), a row for each")
+        names = None if names is None else checked_names(names, numbers.shape[1])
+        if features is None:
+            return replace(self, context=numbers, features=names)
+        wanted = checked_names(features, numbers.shape[1]) if names is None else distinct_names(features)
+        if names is not None and names != wanted:
+            columns = {name: numbers[:, j] for j, name in enumerate(names)}
+            numbers = arranged(NamedRows(columns, len(numbers), None), wanted)
+        return replace(self, context=numbers, features=wanted)
 
     def __add__(self, other: Observations) -> Observations:
         """The rows of both logs, one after the other.
@@ -110,7 +151,7 @@ class Observations:
             return NotImplemented
 
         def joined(name: str) -> Any:
-            mine, theirs = getattr(self, name), getattr(other, name)
+            mine, theirs = getattr(first, name), getattr(second, name)
             if mine is None and theirs is None:
                 return None
             if name == "context" and (mine is None or theirs is None):
@@ -124,9 +165,14 @@ class Observations:
         for one in (self, other):
             if _checks.is_one(one.reward):
                 raise ValueError(f"the reward is {one.reward!r}; give the column of rewards of a log")
+        first, second = self.arranged(), other.arranged()
+        if first.features is not None and second.features is not None:
+            order_of(second.features, first.features, "the other log")
+            second = second.arranged(first.features)
         sizes = [len(self.reward), len(other.reward)]
         names = [*_checks.as_names(self.action), *_checks.as_names(other.action)]
-        return Observations(names, *(joined(name) for name in ("reward", "context", "trials", "exposure")))
+        columns = {name: joined(name) for name in ("reward", "context", "trials", "exposure")}
+        return Observations(names, **columns, features=first.features or second.features)
 
     def __repr__(self) -> str:
         try:
@@ -143,7 +189,26 @@ class Observations:
         """The same, checked for a model; `actions` says where actions are, if not in its tree."""
         if not isinstance(model, Model):
             raise ValueError(f"model is a {type(model).__name__}; give a model, such as bough.BernoulliModel")
-        return checked_rows(model, self.action, self.reward, self.context, self.trials, self.exposure, actions)
+        by_position = self.context is not None and named_rows(self.context) is None
+        log = self.arranged(model.feature_names) if by_position and self.features is not None else self
+        return checked_rows(model, log.action, log.reward, log.context, log.trials, log.exposure, actions)
+
+
+def check_intercept(intercept: Any, context: Sequence[str] | None) -> None:
+    """Refuse an intercept that is neither True nor False, and one without contexts."""
+    if not isinstance(intercept, (bool, np.bool_)):
+        raise ValueError(f"intercept is {intercept!r:.80}; give True or False")
+    if intercept and not context:
+        raise ValueError("intercept goes with context; without one every reward has its action's mean anyway")
+
+
+def with_intercept(context: Sequence[str], intercept: bool) -> tuple[str, ...]:
+    """The names of the features of columns, after an intercept if there is to be one."""
+    if intercept and INTERCEPT in context:
+        raise ValueError(
+            f"context has a column {INTERCEPT!r}, which is what intercept=True adds; leave out one of them"
+        )
+    return (INTERCEPT, *context) if intercept else tuple(context)
 
 
 def rows_of(data: Any, model: Model, actions: Catalogue | None = None) -> Rows:
@@ -194,9 +259,12 @@ def checked_rows(
 def checked_context(model: Model, context: Any) -> Floats:
     """One context as a (d,) array, or a `ValueError` that says what is wrong with it."""
     check_context_presence(model, context)
+    if type(context) not in _BY_POSITION:
+        context = one_by_name(model, context)
     given = _checks.floats(context, "context")
     if given.shape != (model.dim,):
-        raise ValueError(f"the context has shape {given.shape}; give a vector of length {model.dim}")
+        hint = _features_hint(model, given.shape)
+        raise ValueError(f"the context has shape {given.shape}; give a vector of length {model.dim}{hint}")
     if not (np.abs(given) < LARGEST).all():
         raise ValueError(f"the context is {reprlib.repr(context)}; it must be finite and below {LARGEST:g}")
     return given
@@ -205,15 +273,30 @@ def checked_context(model: Model, context: Any) -> Floats:
 def checked_contexts(model: Model, contexts: Any, n: int | None = None) -> Floats:
     """Contexts as an (n, d) array, or a `ValueError` that says what is wrong with them."""
     check_context_presence(model, contexts)
+    if type(contexts) is not np.ndarray:
+        contexts = many_by_name(model, contexts)
     given = _checks.floats(contexts, "context")
     if given.shape != (len(given) if n is None and given.ndim else n, model.dim):
         wanted = f"({'n' if n is None else n}, {model.dim}), a row for each"
-        raise ValueError(f"the contexts have shape {given.shape}; give {wanted}")
+        raise ValueError(
+            f"the contexts have shape {given.shape}; give {wanted}{_features_hint(model, given.shape[1:])}"
+        )
     sound = (np.abs(given) < LARGEST).all(axis=1)
     if not sound.all():
         row = int(np.flatnonzero(~sound)[0])
         raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite and below {LARGEST:g}")
     return np.ascontiguousarray(given)
+
+
+def _features_hint(model: Model, shape: tuple[int, ...]) -> str:
+    """What to say of a context of another length: which features there are, and whether the intercept is missing."""
+    names = model.feature_names
+    short = shape == (model.dim - 1,)
+    if names is None:
+        return " (with an intercept, its 1 is one of them)" if short else ""
+    if short and INTERCEPT in names:
+        return f": {shown(names)} (the intercept is missing, put a 1 there)"
+    return f": {shown(names)}"
 
 
 def check_size(model: Model, rewards: Floats, contexts: Floats | None) -> None:
@@ -245,6 +328,8 @@ def checked_sums(model: Model, statistics: Any, actions: Tree | Catalogue | None
     """The leaves of the actions whose rewards were summed; a `ValueError` where a model cannot learn from the sums."""
     if not isinstance(statistics, Statistics):
         raise ValueError(f"statistics is a {type(statistics).__name__}; give bough.Statistics, as summarise makes")
+    if statistics.features is not None and model.feature_names is not None:
+        order_of(statistics.features, model.feature_names, "the log that was summed")
     wanted = None if model.is_scalar else model.dim
     if statistics.dim != wanted:
         raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import reprlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ import numpy as np
 
 from bough import _checks, _storage
 from bough._arrays import Flags, Floats, Integers, Names
+from bough.data.contexts import without_model
+from bough.model.feature_names import checked_names, distinct_names, names_contents, order_of, restored_names, shown
 from bough.tree.files import pack_names, unpack_names
 from bough.tree.name_columns import as_column, is_bool, plain
 
@@ -59,6 +61,8 @@ class Statistics:
     """(n,) the sum of their trials or exposures, where rewards are counts of something; None for one a row."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many rows were left out, by the reason."""
+    features: tuple[str, ...] | None = None
+    """(d,) the names of the entries of a context, in order; None where they are not known."""
 
     def __post_init__(self) -> None:
         actions = as_column(_checks.as_names(self.actions))
@@ -68,25 +72,41 @@ class Statistics:
         if not isinstance(self.skipped, Mapping):
             raise ValueError(f"skipped is {self.skipped!r}; give a mapping from reasons to numbers of rows")
         skipped = {str(why): _checks.whole_number(f"skipped[{why!r}]", n, least=0) for why, n in self.skipped.items()}
-        self._set(actions, sums, skipped)
+        dim = sums["sum_xy"].shape[1] if "sum_xy" in sums else None
+        features = None if self.features is None else checked_names(self.features, dim)
+        self._set(actions, sums, skipped, features)
 
-    def _set(self, actions: Names, sums: Mapping[str, Floats], skipped: Mapping[str, int]) -> None:
+    def _set(
+        self,
+        actions: Names,
+        sums: Mapping[str, Floats],
+        skipped: Mapping[str, int],
+        features: tuple[str, ...] | None,
+    ) -> None:
         for array in (actions, *sums.values()):
             array.setflags(write=False)
-        values = {"actions": actions, **{name: sums.get(name) for name in _SUMS}, "skipped": skipped}
+        values: dict[str, Any] = {"actions": actions, **{name: sums.get(name) for name in _SUMS}, "skipped": skipped}
+        values["features"] = features
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     @classmethod
-    def _trusted(cls, actions: Names, skipped: Mapping[str, int] | None = None, **sums: Floats) -> Statistics:
+    def _trusted(
+        cls,
+        actions: Names,
+        skipped: Mapping[str, int] | None = None,
+        features: tuple[str, ...] | None = None,
+        **sums: Floats,
+    ) -> Statistics:
         """The statistics of these arrays as they are: for what rows were summed to here, or stands for such sums."""
         made = cls.__new__(cls)
-        made._set(actions, sums, skipped or {})
+        made._set(actions, sums, skipped or {}, features)
         return made
 
     def __repr__(self) -> str:
         parts = [f"n_actions={len(self.actions)}", f"n_rows={self.n_rows:.10g}"]
         parts += [f"dim={self.dim}"] if self.dim else []
+        parts += [f"features=[{shown(self.features)}]"] if self.features else []
         parts += [f"skipped={dict(self.skipped)}"] if self.skipped else []
         return f"Statistics({', '.join(parts)})"
 
@@ -120,10 +140,12 @@ class Statistics:
         *,
         trials: Any = None,
         exposure: Any = None,
+        features: Sequence[str] | None = None,
     ) -> Statistics:
         """The statistics of arrays of the same length, with the contexts, if any, (n, d).
 
-        A row of weight w counts as w equal rows. Where rewards are clicks, `trials` has how many views each is of, and
+        `features` has the names of the entries of a context; a frame of contexts has them already. A row of weight w
+        counts as w equal rows. Where rewards are clicks, `trials` has how many views each is of, and
         where they are counts, `exposure` how long or how much was counted.
 
         >>> import bough
@@ -139,12 +161,16 @@ class Statistics:
             raise ValueError(
                 "weight has another length than reward, or is negative; give one number of 0 or more a row"
             )
-        contexts = None
+        contexts, names_of_features = None, None
         if context is not None:
-            contexts = _checks.floats(context, "context")
+            given, named = without_model(context, features)
+            contexts = _checks.floats(given, "context")
             if contexts.ndim != 2 or len(contexts) != len(rewards) or not np.isfinite(contexts).all():
                 wanted = f"({len(rewards)}, d), a row for each"
                 raise ValueError(f"the contexts have shape {contexts.shape} or are not finite; give {wanted}")
+            names_of_features = None if named is None else checked_names(named, contexts.shape[1])
+        elif features is not None:
+            checked_names(features, None)  # for its error
         exposures, exposure = None, _checks.trials_or_exposure(trials, exposure)
         if exposure is not None:
             exposures = _checks.vector(exposure, "exposures")
@@ -155,19 +181,39 @@ class Statistics:
                 row = int(np.flatnonzero(bad)[0])
                 most = f" of at most {exposures[row]:g}" if trials is not None else ""
                 raise ValueError(f"the reward in row {row} is {rewards[row]:g}; give a count{most}, a whole number")
-        return _summed(names, group, rewards, contexts, weights, exposures)
+        return _summed(names, group, rewards, contexts, weights, exposures).arranged(names_of_features)
+
+    def arranged(self, features: Sequence[str] | None) -> Statistics:
+        """The same sums with the features of contexts in this order; where they have no names, with these.
+
+        >>> import bough
+        >>> sums = bough.Statistics.from_rows(["left"], [1.0], [[30.0, 5.0]], features=["age", "price"])
+        >>> sums.arranged(["price", "age"]).sum_xy
+        array([[ 5., 30.]])
+        """
+        if features is None or self.features is features:
+            return self
+        names, sums = distinct_names(features), self._sums
+        if self.features is None:
+            checked_names(names, self.dim)
+        else:
+            order = order_of(self.features, names, "the log that was summed")
+            sums = {**sums, "sum_xy": sums["sum_xy"][:, order], "sum_xx": sums["sum_xx"][:, order][:, :, order]}
+        return Statistics._trusted(self.actions, self.skipped, names, **sums)
 
     def __radd__(self, other: Any) -> Statistics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
 
     def __add__(self, other: Statistics) -> Statistics:
-        """The statistics of both logs together."""
+        """The statistics of both logs together; named features are added by name."""
         if not isinstance(other, Statistics):
             return NotImplemented
         if self.dim != other.dim:
             raise ValueError(
                 f"one has contexts of length {self.dim} and the other of {other.dim}; they cannot be added"
             )
+        features = self.features or other.features
+        other = other.arranged(features)
         names, group = _factorised([*self.actions.tolist(), *other.actions.tolist()])
         sums = {}
         for name in self._sums.keys() | other._sums.keys():
@@ -175,7 +221,7 @@ class Statistics:
             both = np.concatenate([getattr(self, whose), getattr(other, whose)])
             sums[name] = np.zeros((len(names), *both.shape[1:]))
             np.add.at(sums[name], group, both)
-        return Statistics._trusted(names, dict(Counter(self.skipped) + Counter(other.skipped)), **sums)
+        return Statistics._trusted(names, dict(Counter(self.skipped) + Counter(other.skipped)), features, **sums)
 
     def check_kind(self, model: Any) -> None:
         """Refuse sums that the rewards of a model (its class) cannot have."""
@@ -222,8 +268,11 @@ class Statistics:
         >>> bough.Statistics.load(path)
         Statistics(n_actions=2, n_rows=2)
         """
-        header = {"kind": _KIND, "version": _VERSION, "skipped": dict(self.skipped)}
-        _storage.write(path, header, {**pack_names("actions", self.actions), **self._sums})
+        header: dict[str, Any] = {"kind": _KIND, "version": _VERSION, "skipped": dict(self.skipped)}
+        arrays = {**pack_names("actions", self.actions), **self._sums}
+        if self.features is not None:
+            header, arrays = {**header, "features": {}}, {**arrays, **names_contents(self.features)}
+        _storage.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
@@ -237,7 +286,9 @@ class Statistics:
                 if key in contents:
                     sums[key] = contents.array(key, np.float64, shapes.get(key, (n,)))
                     shapes |= {"sum_xx": (n, *sums[key].shape[1:] * 2)} if key == "sum_xy" else {}
-            return cls(names, **sums, skipped=_checked_skipped(contents.header["skipped"]))
+            dim = sums["sum_xy"].shape[1] if "sum_xy" in sums else None
+            features = restored_names(contents, dim)
+            return cls(names, **sums, skipped=_checked_skipped(contents.header["skipped"]), features=features)
 
 
 def _checked_skipped(given: Any) -> dict[str, int]:

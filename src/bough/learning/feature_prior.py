@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Integers
+from bough.data.contexts import without_model
 from bough.data.statistics import Statistics
 from bough.learning.fit import fit_prior
 from bough.model.covariance import by_depth, by_node
@@ -32,6 +34,7 @@ def prior_from_features(
     parameters, which are means of items. ``spread="means"`` fits what the model asks for, the covariances of a node's
     mean around its parent's, one for each depth, by the evidence, with the sampling error of the means taken off; the
     root, of which there is one, is then known. `noise_variance` is that of a reward, and `penalty` as in `fit_prior`.
+    Where `features` is a frame, the model keeps the names of its columns.
 
     >>> import bough, numpy
     >>> tree = bough.Tree.from_nested({"animal": ["cat", "dog"], "plant": ["oak", "fir"]})
@@ -48,7 +51,8 @@ def prior_from_features(
     if not isinstance(tree, Tree):
         raise ValueError(f"tree is a {type(tree).__name__}; give a bough.Tree")
     _checks.one_of("spread", spread, ("items", "means"))
-    rows = _checks.floats(features, "features")
+    given, names = without_model(features)
+    rows = _checks.floats(given, "features")
     if rows.ndim != 2 or not len(rows):
         raise ValueError(f"the features have shape {rows.shape}; give (n, d), a row an item")
     finite = np.isfinite(rows).all(axis=1)
@@ -67,9 +71,11 @@ def prior_from_features(
         )
     if spread == "items":
         order = np.argsort(place, kind="stable")
-        return prior_of_items(tree, np.split(rows[order], np.cumsum(counts)[:-1]), noise_variance)
+        items = np.split(rows[order], np.cumsum(counts)[:-1])
+        return replace(prior_of_items(tree, items, noise_variance), features=names)
     centre = rows.mean(axis=0)
-    return _fitted_means(tree, rows - centre, place, counts, centre, noise_variance, penalty)
+    fitted = _fitted_means(tree, rows - centre, place, counts, centre, noise_variance, penalty)
+    return replace(fitted, features=names)
 
 
 def prior_of_items(tree: Tree, items: Sequence[Floats], noise_variance: float) -> GaussianModel:

@@ -12,6 +12,7 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Flags, Floats, Integers
 from bough._progress import reporting
+from bough.data.encoding import checked_encoder
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
 from bough.learning.count_evidence import ScalarSiteEvidence, VectorSiteEvidence
@@ -22,6 +23,7 @@ from bough.learning.options import Columns, FitOptions, Structure, groups_of, pa
 from bough.learning.report import Estimate, PriorFit, share_of_classes
 from bough.learning.scalar_evidence import ScalarEvidence
 from bough.learning.vector_evidence import VectorEvidence
+from bough.model.encoders import encoded_names, is_encoder
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 from bough.tree.tree import Tree
@@ -54,6 +56,7 @@ def fit_prior(
     trials: str | None = None,
     exposure: str | None = None,
     intercept: bool = False,
+    features: Any = None,
     bad: Literal["error", "skip", "skip-most"] = "error",
     model: type[Model] = GaussianModel,
     progress: bool | Callable[[int], None] | None = None,
@@ -61,8 +64,9 @@ def fit_prior(
     """Learn a prior from a log: maximise the exact evidence over the variances, with the mean by least squares.
 
     `data` is `Statistics`, or any log that `summarise` takes, with the names of its columns in `action`, `reward`,
-    `context` and `weight`, and its `intercept` and `bad`. Several trees, each with its log, in two lists, share one
-    prior.
+    `context` and `weight`, and its `intercept`, `features` and `bad`. Several trees, each with its log, in two lists,
+    share one prior. The model keeps the names of the context's columns as its `features`, or the `features` that are
+    given: a `Features` or another fitted transformer, or names for data that have none.
 
     `by` says which nodes share a covariance: those of one "depth", of one "height", or a mapping from each node's
     name to its class. `noise` is the variance of a reward, or "learn"; `mean` the prior mean, or "learn". `root` is the
@@ -98,11 +102,16 @@ def fit_prior(
     if not (isinstance(model, type) and issubclass(model, Model)) or isabstract(model):
         raise ValueError(f"model is {model!r}; give the class, such as bough.BernoulliModel")
     model.kind.check_words(trials, exposure)
-    named = Columns(action, reward, context, weight, trials, exposure, intercept, bad)
-    trees, logs, rows = paired(tree, data, named, model)
+    encoder = checked_encoder(features, intercept) if is_encoder(features) else None
+    named = Columns(
+        action, reward, context, weight, trials, exposure, intercept, bad, None if encoder is None else features
+    )
+    names = features if encoder is None else encoded_names(encoder)
+    trees, logs, rows = paired(tree, data, named, model, names)
     _checks.one_of("structure", structure, _STRUCTURES)
     classes = NodeClasses.of(by, trees)
     options = FitOptions.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
+    options = options._replace(features=logs[0].features if encoder is None else encoder)
     with reporting(progress, "fit", unit="step") as advance:
         return fit(trees, logs, classes, options, rows, advance)
 

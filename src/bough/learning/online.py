@@ -123,7 +123,7 @@ class Refit:
             raise ValueError(f"given is {reprlib.repr(given)}; expected the parameters of the rewards")
         own = own_parameters(given, type(model))
         classes = checked_classes(model.classes.kind, model.classes.of_node, table, mean.size, model.is_scalar)
-        self._given = type(model)(model.tree, float(mean) if model.is_scalar else mean, classes, **own)
+        self._given = replace(model, mean=float(mean) if model.is_scalar else mean, covariance=classes, **own)
 
 
 def refitted(model: Model, statistics: Statistics) -> Model:
@@ -132,7 +132,9 @@ def refitted(model: Model, statistics: Statistics) -> Model:
     group = _groups(model)
     mean = None if model.is_scalar else np.asarray(model.mean)
     noise = None if model.kind.noise_is_added else 1.0
-    options = FitOptions(noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table)
+    options = FitOptions(
+        noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table, features=model.features
+    )
     forest = Forest.from_logs([model.tree], [statistics], classes)
     learned = Learned.of(forest, classes.labels, group, options)
     covariances = classes.covariances([model.tree], learned.covariance)[0]

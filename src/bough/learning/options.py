@@ -9,6 +9,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Integers
+from bough.data.encoding import encoded_rows
 from bough.data.logs import read_rows, summarise
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
@@ -33,12 +34,18 @@ class Columns(NamedTuple):
     exposure: Any
     intercept: bool
     bad: Any
+    features: Any = None
+    """What makes numbers of the context's columns, if anything does."""
 
 
 def paired(
-    tree: Any, data: Any, columns: Columns, model: type[Model]
+    tree: Any, data: Any, columns: Columns, model: type[Model], features: Any = None
 ) -> tuple[list[Tree], list[Statistics], list[Observations] | None]:
-    """The trees, the statistics of their logs and, where sums are not enough, the logs' rows."""
+    """The trees, the statistics of their logs and, where sums are not enough, the logs' rows.
+
+    `features` has the names of the contexts' entries, in the order that all are brought to; None for that of the first
+    log that has names.
+    """
     several = isinstance(tree, (list, tuple))
     if not several and isinstance(data, (list, tuple)):
         raise ValueError("there is one tree and a list of logs; give a list of trees as well, or add the logs up")
@@ -52,6 +59,9 @@ def paired(
                 f"tree is a {type(one).__name__}; give a bough.Tree, or a list of them with a list of logs"
             )
     read = [_read(log, one, columns, model) for one, log in zip(trees, logs, strict=True)]
+    if features is None:
+        features = next((one.features for one in read if one.features is not None), None)
+    read = [one.arranged(features) for one in read]
     rows = [one for one in read if isinstance(one, Observations)]
     sums = [_summed(one, model) if isinstance(one, Observations) else one for one in read]
     if len({one.dim for one in sums}) > 1:
@@ -69,32 +79,32 @@ def paired(
 
 
 def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statistics | Observations:
-    if isinstance(log, (Statistics, Observations)):
+    if isinstance(log, Observations):
+        encoder = columns.features
+        return log.arranged() if encoder is None else encoded_rows(log, encoder, columns.intercept)
+    if isinstance(log, Statistics):
         return log
     if columns.action is None or columns.reward is None:
         raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
-    action, reward, context, weight, trials, exposure, intercept, bad = columns
+    action, reward, context, weight, trials, exposure, intercept, bad, features = columns
     if context is not None and not (_checks.is_list(context) and all(isinstance(name, str) for name in context)):
         raise ValueError(f"context is {context!r}; give a list of column names")
     if not isinstance(intercept, (bool, np.bool_)):
         raise ValueError(f"intercept is {intercept!r}; give True or False")
     _checks.one_of("bad", bad, ("error", "skip"))
-    if not model.kind.sums_suffice and context is not None:
+    shared: dict[str, Any] = {"trials": trials, "exposure": exposure, "intercept": intercept, "bad": bad}
+    shared["features"] = features
+    if not model.kind.sums_suffice and (context is not None or features is not None):
         if weight is not None:
             raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")
-        rows, _ = read_rows(
-            log, tree, action, reward, context, trials=trials, exposure=exposure, intercept=intercept, bad=bad
-        )
-        return rows
-    return summarise(
-        log, tree, action, reward, context, weight, trials=trials, exposure=exposure, intercept=intercept, bad=bad
-    )
+        return read_rows(log, tree, action, reward, context, **shared)[0]
+    return summarise(log, tree, action, reward, context, weight, **shared)
 
 
 def _summed(rows: Observations, model: type[Model]) -> Statistics:
     """The sums of rows, which are checked."""
     exposure = model.kind.checked_exposure(_checks.vector(rows.reward, "rewards"), rows.trials, rows.exposure)
-    return Statistics.from_rows(rows.action, rows.reward, rows.context, exposure=exposure)
+    return Statistics.from_rows(rows.action, rows.reward, rows.context, exposure=exposure, features=rows.features)
 
 
 class FitOptions(NamedTuple):
@@ -112,11 +122,13 @@ class FitOptions(NamedTuple):
     model: type[Model] = GaussianModel
     base: Floats | None = None
     """(n_classes,) or (n_classes, d, d): a prior whose sizes are learned, and which keeps its proportions otherwise."""
+    features: Any = None
+    """Those of the model."""
 
     def built(self, tree: Tree, mean: Any, covariance: Any, noise: float) -> Model:
         """A model of the kind that is asked for."""
         own = {"noise_variance": noise} if self.learns_noise else {}
-        return self.model(tree, mean, covariance, **own)
+        return self.model(tree, mean, covariance, **own, features=self.features)
 
     @property
     def learns_noise(self) -> bool:

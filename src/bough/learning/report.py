@@ -74,13 +74,13 @@ class PriorFit:
         Of a covariance, the mean of its diagonal is shown; `covariances` has the whole. Intervals are from the
         curvature of what was maximised, those of a covariance for its size alone. A depth is called as its level is,
         where levels have names. `names` says what to call a class instead, such as ``{"depth 1": "department"}``, and
-        `features` those of a context.
+        `features` those of a context, where the model's own will not do.
         """
         names = self._shown_names(names)
         width = np.size(self.mean)
         if features is not None and (not _checks.is_list(features) or len(list(features)) != width):
             raise ValueError(f"features is {reprlib.repr(features)}; give {width} name(s), one for each feature")
-        features = None if features is None else list(features)
+        features = self.model.feature_names if features is None else list(features)
         table = [("", "estimate", "95% interval", "share", "told by"), *self._rows(names, features)]
         widths = [max(len(row[i]) for row in table) for i in range(5)]
         lines = []

@@ -13,6 +13,7 @@ from bough import _storage
 from bough._clock import restored_span, span_contents
 from bough._storage import Contents
 from bough.model.covariance import checked_classes
+from bough.model.encoders import features_contents, restored_features
 from bough.model.kinds import MODELS
 from bough.model.model import Model
 from bough.tree.files import has_at_most, restored_tree, tree_arrays, tree_header
@@ -27,10 +28,10 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
     _storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
 
 
-def read_model(path: str | os.PathLike[str]) -> Model:
-    """The model of a file that `write_model` wrote."""
+def read_model(path: str | os.PathLike[str], features: Any = None) -> Model:
+    """The model of a file that `write_model` wrote, with features for those that the file lacks."""
     with _storage.read(path, _KIND, _VERSION) as contents:
-        return restored_model(contents)
+        return restored_model(contents, features)
 
 
 def model_contents(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -39,10 +40,12 @@ def model_contents(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = {"mean": np.asarray(model.mean), "covariances": model.classes.table, **tree_arrays(model.tree)}
     if model.classes.kind == "node":
         arrays["covariance_of_node"] = model.classes.of_node
-    return {**header, **model.likelihood.parameters(), **_drift_header(model), **tree_header(model.tree)}, arrays
+    more, names = features_contents(model.features, model.feature_names)
+    header |= {**model.likelihood.parameters(), **_drift_header(model), **tree_header(model.tree), **more}
+    return header, {**arrays, **names}
 
 
-def restored_model(contents: Contents) -> Model:
+def restored_model(contents: Contents, features: Any = None) -> Model:
     """The model that `model_contents` took apart, checked like the user's own."""
     header = contents.header
     rewards, kind, scalar = header.get("rewards", "gaussian"), header["covariance"], header["scalar"]
@@ -62,6 +65,7 @@ def restored_model(contents: Contents) -> Model:
     else:
         of_node = tree.depth if kind == "depth" else tree.node_height
     classes = checked_classes(kind, of_node, table, mean.size, scalar)
+    own |= {"features": restored_features(contents, None if scalar else mean.size, features)}
     return model(tree, float(mean) if scalar else mean, classes, **own, **_own_drift(header, model))
 
 

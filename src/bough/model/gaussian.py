@@ -99,6 +99,9 @@ class GaussianModel(Model):
     for every node, or `by_depth`, `by_height`, `by_node`; a number stands for that multiple of the identity, and
     zeros are fine.
 
+    `features` has the names of the entries of a context, so that it may be a dict, a Series or a frame, in any order;
+    or a `Features`, or another transformer, that makes them of a frame. One that is called "intercept" is always 1.
+
     With `drift`, a half-life, the actions of a K-armed bandit do not stand still. Each wanders around its parent and
     stays as far from it as its variance says, but after a half-life only half of where it was is left. It is a number
     in the units of the user's own clock, or a `datetime.timedelta`. Inner nodes stand still.

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from bough._arrays import Floats
+from bough.model.feature_names import shown
 from bough.model.likelihood import Likelihood
 from bough.model.prior import TreePrior
 
@@ -29,8 +30,9 @@ class Model(TreePrior, ABC):
     """What kind of rewards the model has."""
 
     def __repr__(self) -> str:
-        tree = self.tree
-        return f"{type(self).__name__}(n_actions={tree.n_actions}, height={tree.height}, dim={self.dim})"
+        tree, names = self.tree, self.feature_names
+        features = "" if names is None else f", features=[{shown(names)}]"
+        return f"{type(self).__name__}(n_actions={tree.n_actions}, height={tree.height}, dim={self.dim}{features})"
 
     @cached_property
     def likelihood(self) -> Any:
@@ -65,8 +67,12 @@ class Model(TreePrior, ABC):
         write_model(self, path)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Model:
-        """The model that `save` wrote, whatever its rewards; a `ValueError` where the file is damaged or no model."""
+    def load(path: str | os.PathLike[str], *, features: Any = None) -> Model:
+        """The model that `save` wrote, whatever its rewards; a `ValueError` where the file is damaged or no model.
+
+        `features`, as a model takes them, are for a file that has none, or has only the names of what a transformer of
+        someone else's made; names that the file has must be the same.
+        """
         from bough.model.files import read_model
 
-        return read_model(path)
+        return read_model(path, features)

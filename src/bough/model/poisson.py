@@ -80,7 +80,8 @@ class PoissonModel(Model):
     """The same prior on a tree, for counts: a reward is Poisson with mean exposure times exp(parameter).
 
     Parameters, and so `mean` and `covariance`, are logarithms of rates; with a vector for `mean`, the log-rate is the
-    product of the action's parameter with the context. `exposure` is how long, or how much, was counted.
+    product of the action's parameter with the context, whose entries have the names of `features`, if it is given.
+    `exposure` is how long, or how much, was counted.
 
     >>> import bough
     >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])

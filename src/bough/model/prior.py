@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
@@ -12,6 +12,8 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
 from bough.model.covariance import ClassCovariances, factors, rehung, resolve
+from bough.model.encoders import checked_features
+from bough.model.feature_names import shown
 from bough.model.likelihood import LARGEST
 from bough.tree.tree import Tree
 
@@ -23,6 +25,7 @@ class TreePrior:
     tree: Tree
     mean: Any = 0.0
     covariance: Any = 1.0
+    features: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tree, Tree):
@@ -30,6 +33,9 @@ class TreePrior:
         object.__setattr__(self, "mean", _checked_mean(self.mean))
         classes = resolve(self.covariance, self.tree, self.dim, self.is_scalar)
         object.__setattr__(self, "_classes", classes)
+        features, names = checked_features(self.features, None if self.is_scalar else self.dim)
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "_feature_names", names)
 
     @property
     def is_scalar(self) -> bool:
@@ -45,6 +51,35 @@ class TreePrior:
         3
         """
         return 1 if self.is_scalar else len(self.mean)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the entries of a parameter, and of a context; None where they have none.
+
+        >>> import bough
+        >>> tree = bough.Tree.balanced(2, 2)
+        >>> bough.GaussianModel(tree, mean=[0.0, 0.0], features=["intercept", "age"]).feature_names
+        ('intercept', 'age')
+        """
+        return self._feature_names  # type: ignore[attr-defined,no-any-return]
+
+    def with_features_of(self, other: TreePrior) -> Self:
+        """The model with the features of another where it has none; a `ValueError` where it has other ones.
+
+        >>> import bough
+        >>> tree = bough.Tree.balanced(2, 2)
+        >>> named = bough.GaussianModel(tree, mean=[0.0, 0.0], features=["intercept", "age"])
+        >>> bough.GaussianModel(tree, mean=[1.0, 1.0]).with_features_of(named).feature_names
+        ('intercept', 'age')
+        """
+        if other.feature_names is None or self.feature_names == other.feature_names:
+            return self
+        if self.feature_names is None:
+            return replace(self, features=other.features)
+        raise ValueError(
+            f"the model has the features {shown(self.feature_names)}, and what was observed came with "
+            f"{shown(other.feature_names)}; give a model with these, in this order"
+        )
 
     @property
     def classes(self) -> ClassCovariances:

@@ -38,8 +38,8 @@ class Decision(NamedTuple):
     """How likely each was to be chosen, with k to be among the k; None where no samples were taken."""
     propensity_errors: list[float] | None = None
     """The standard errors of these."""
-    context: list[float] | None = None
-    """The context decided in."""
+    context: list[float] | dict[str, Any] | None = None
+    """The context decided in, as `update` takes it: by name where the model has `features`, and else a list."""
     among: list[Hashable] | None = None
     """What the choice was restricted to; None for all actions."""
     exclude: list[Hashable] | None = None
@@ -82,7 +82,7 @@ class Decision(NamedTuple):
             "actions": _plain(self.actions),
             "propensity": self.propensity,
             "propensity_error": self.propensity_error,
-            "context": self.context,
+            "context": _plain(self.context),
             "among": _plain(self.among),
             "exclude": _plain(self.exclude),
             "n_observations": self.n_observations,
@@ -102,6 +102,8 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, (date, time)):  # a datetime is a date
         return value.isoformat()
     if isinstance(value, np.datetime64):

@@ -253,6 +253,7 @@ class LivingPolicy(LoggedPolicy):
         if isinstance(tree_or_model, Model):
             if type(tree_or_model) is not type(mine) or np.shape(tree_or_model.mean) != np.shape(mine.mean):
                 raise ValueError(f"the agent has {mine!r}, and was given {tree_or_model!r}; give one with such rewards")
+            tree_or_model = tree_or_model.with_features_of(mine)
         elif not isinstance(tree_or_model, Tree):
             raise ValueError(f"a {type(tree_or_model).__name__} was given; give a bough.Tree or a model on one")
         if self._star is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
+from bough.data.contexts import as_logged
 from bough.inference.answers import BestActions
 from bough.policies.base import ScoringPolicy, checked_k, listed
 from bough.policies.decision import Decision, new_id
@@ -80,7 +81,7 @@ class LoggedPolicy(ScoringPolicy):
                 None if found is None else found.probability.tolist(),
                 # Where there is only a bound, the probability may be all of it lower.
                 None if found is None else np.where(found[2], found[0], found[1]).tolist(),
-                None if checked is None else checked.tolist(),
+                None if checked is None else as_logged(self._model, context, checked),
                 None if among is None else listed(among, "among"),
                 None if exclude is None else listed(exclude, "exclude"),
                 self._time,

@@ -213,14 +213,17 @@ class PosteriorPolicy(LivingPolicy):
         files.write(path, type(self).__name__, {**header, **own_header}, {**arrays, **own_arrays})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The policy that `save` wrote; a `ValueError` where the file is not such a one, or damaged."""
+    def load(cls, path: str | os.PathLike[str], *, features: Any = None) -> Self:
+        """The policy that `save` wrote; a `ValueError` where the file is not such a one, or damaged.
+
+        `features` are as in `GaussianModel.load`.
+        """
         with files.read(path, cls.__name__) as contents:
             options = contents.header["options"]
             if not isinstance(options, dict):
                 raise ValueError(f"options is {options!r:.40}; expected a JSON object")
             rng = files.restored_generator(contents.header["generator"])
-            policy = cls(Posterior._restored(contents), rng, **options)
+            policy = cls(Posterior._restored(contents, features), rng, **options)
             if policy._options.keys() != options.keys():
                 raise ValueError(f"options has {reprlib.repr(list(options))}; expected {list(policy._options)}")
             if policy._star is not None:
@@ -235,10 +238,12 @@ def _restored_whole(policy: PosteriorPolicy, contents: Contents) -> Model:
     header = contents.header["whole"]
     if not isinstance(header, dict):
         raise ValueError(f"whole is {header!r:.40}; expected a JSON object")
-    whole = restored_model(contents.part(_WHOLE, header))
     star = policy.posterior.model
+    whole = restored_model(contents.part(_WHOLE, header), star.features)
     if type(whole) is not type(star) or np.shape(whole.mean) != np.shape(star.mean):
         raise ValueError("the whole model has other rewards than the one that the policy reasons with")
+    if whole.feature_names != star.feature_names:
+        raise ValueError("the whole model has other features than the one that the policy reasons with")
     if not np.array_equal(np.asarray(whole.tree.actions), np.asarray(star.tree.actions)):
         raise ValueError("the whole tree has other actions than the one that the policy reasons with")
     return whole

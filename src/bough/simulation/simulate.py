@@ -16,6 +16,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._progress import reporting
+from bough.data.contexts import many_by_name
 from bough.model.model import Model
 from bough.policy_table import find_built_in
 from bough.simulation.compiled_runs import is_compiled
@@ -56,8 +57,9 @@ def simulate(
     Python, with the same results, and so do all in worlds that move, or have their own rewards.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
-    and a number n that gives (n, d). `jobs` goes to joblib: None leaves it to `joblib.parallel_config`, which also
-    takes a cluster. `progress=True` shows a bar; a function is called with the number of runs that were just finished.
+    and a number n that gives (n, d); where the model has `features`, either may be a frame. `jobs` goes to joblib: None
+    leaves it to `joblib.parallel_config`, which also takes a cluster. `progress=True` shows a bar; a function is called
+    with the number of runs that were just finished.
 
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.balanced(branching=3, height=1), mean=[0.0, 0.0])
@@ -164,5 +166,5 @@ def _checked_problem(model: Model | Problem, contexts: Contexts) -> Problem:
     if callable(contexts):
         check_contexts(contexts)
         return FromPrior(model, contexts)
-    given = _checks.floats(contexts, "context")
+    given = _checks.floats(many_by_name(model, contexts), "context")
     return FromPrior(model, context_rows(given, (len(given) if given.ndim else 0, model.dim)))

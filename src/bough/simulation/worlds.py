@@ -11,6 +11,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Flags, Floats, Integers
+from bough.data.contexts import many_by_name
 from bough.model.model import Model
 from bough.simulation.protocols import check_pays
 
@@ -96,7 +97,7 @@ class World:
         if (self.contexts is None) != model.is_scalar:
             raise ValueError(f"contexts go with a model that takes them, and only with such a one; this has d = {d}")
         if self.contexts is not None:
-            contexts = context_rows(self.contexts, (self.rounds, d))
+            contexts = context_rows(many_by_name(model, self.contexts), (self.rounds, d))
             contexts.setflags(write=False)  # what one policy does to them, the next would see
             _set(self, "contexts", contexts)
         if self.residuals is not None and not isinstance(self.residuals, Residuals):
@@ -260,7 +261,8 @@ class FromPrior:
         noise = self.model.likelihood.draw_noise(rng, rounds)
         contexts: Floats | None = None
         if callable(self.contexts):
-            contexts = context_rows(self.contexts(rng, rounds), (rounds, self.model.dim)).copy()
+            drawn = many_by_name(self.model, self.contexts(rng, rounds))
+            contexts = context_rows(drawn, (rounds, self.model.dim)).copy()
         elif self.contexts is not None:
             contexts = self.contexts[rng.integers(len(self.contexts), size=rounds)]
         return World(self.model, truth, noise, contexts)
