@@ -164,14 +164,16 @@ def test_a_policy_that_forgets_refits_to_what_is_left():
 
 @pytest.mark.parametrize("dim", DIMS)
 @settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 10))
-def test_a_reward_that_is_taken_back_was_never_there(dim, seed, n):
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 10), n_contexts=st.integers(1, 20))
+def test_a_reward_that_is_taken_back_was_never_there(dim, seed, n, n_contexts):
     rng = np.random.default_rng(seed)
     shop, model = shop_and_model(dim)
     posterior = bough.Posterior(model)
+    contexts = None if dim is None else rng.normal(size=(n_contexts, dim))  # where there are few, some come twice
     rows = []
     for _ in range(n):
-        rows.append((shop.actions[rng.integers(4)], float(rng.normal()), None if dim is None else rng.normal(size=dim)))
+        context = None if contexts is None else contexts[rng.integers(n_contexts)]
+        rows.append((shop.actions[rng.integers(4)], float(rng.normal()), context))
         posterior.update(*rows[-1])
     gone = set(rng.choice(n, rng.integers(0, n + 1), replace=False).tolist())
     for i in gone:

@@ -151,7 +151,7 @@ def _describe_model(model: Model, page: Page) -> None:
     if not model.is_scalar:
         rewards.append(f"contexts of length {model.dim}")
     page.lines.append(("rewards", ", ".join(rewards)))
-    features = getattr(model, "features", None)
+    features = model.feature_names
     if features is not None:
         page.lines.append(("features", ", ".join(map(str, features))))
     variances, text = _variances(model)

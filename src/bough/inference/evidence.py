@@ -30,6 +30,7 @@ from bough.model.model import Model
 _ROUNDING = 1e-6  # relative: how far sums may be from any that rows have
 FADED_AWAY = 1e-30  # observations: so few say nothing
 _SAME = 1e-6  # relative: how far a reward that is taken back may be from what was observed, by rounding
+_NO_DIRECTION = 1e-12  # of the largest: what is seen in no direction, to rounding
 _UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
 
 
@@ -265,9 +266,10 @@ def without_row(triangle: Floats, residual: float, row: Floats) -> tuple[Floats,
     (array([[4., 2.]]), 0.0)
     """
     d = len(triangle)
+    triangle, residual = _without_null_rows(triangle, residual)
     R, z, x, y = triangle[:, :d], triangle[:, d], row[:d], float(row[d])
     size = np.abs(R).max(initial=0.0)
-    q = np.linalg.lstsq(R.T, x, rcond=1e-12)[0]
+    q = np.linalg.lstsq(R.T, x, rcond=_NO_DIRECTION)[0]
     spare = 1.0 - float(q @ q)
     if np.abs(R.T @ q - x).max() > _SAME * size or spare < -_SAME:
         return None
@@ -291,6 +293,20 @@ def without_row(triangle: Floats, residual: float, row: Floats) -> tuple[Floats,
     upper = np.asarray(np.linalg.qr(rows[:d], mode="r"))
     upper *= np.where(np.diagonal(upper) < 0.0, -1.0, 1.0)[:, None]
     return np.triu(upper), max(residual - unexplained**2, 0.0)
+
+
+def _without_null_rows(triangle: Floats, residual: float) -> tuple[Floats, float]:
+    """The same with all that no parameter explains in the residual, also where fewer than d directions were seen.
+
+    There R has combinations of rows that are zero, and what z has in these directions is a residual by another name.
+    """
+    d = len(triangle)
+    left, sizes, _ = np.linalg.svd(triangle[:, :d])
+    null = left[:, sizes <= _NO_DIRECTION * sizes.max(initial=0.0)]
+    hidden = null.T @ triangle[:, d]
+    kept = triangle.copy()
+    kept[:, d] -= null @ hidden
+    return kept, residual + float(hidden @ hidden)
 
 
 def _can_be_sums(count: Floats, total: Floats, squares: Floats) -> Any:
