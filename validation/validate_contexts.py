@@ -5,10 +5,10 @@ Only propagation has targets. One pass and Laplace's approximation are cheaper, 
 
 import numpy as np
 import pytest
-from bough.inference.grid import GridPosterior
 from scipy.special import expit
 
 import bough
+from bough.inference.oracles.grid import GridPosterior
 
 
 @pytest.mark.parametrize("per_action", [5, 50])
@@ -26,8 +26,8 @@ def test_contexts(figures, per_action):
     exact = np.sqrt(np.einsum("vdd->vd", chains.covariance))
     one_pass, laplace, propagated = (bough.Posterior(model) for _ in range(3))
     one_pass.update(log.action, log.reward, log.context)
-    laplace.settle(log)
-    propagated.settle(log, method="propagation")
+    laplace.settle(log, method="laplace")
+    propagated.settle(log)
     for what, posterior in (("one pass", one_pass), ("Laplace", laplace), ("propagation", propagated)):
         off = np.abs(posterior.mean - chains.mean) / exact
         narrow = np.abs(np.sqrt(np.einsum("vdd->vd", posterior.covariance)) / exact - 1.0)
@@ -46,8 +46,8 @@ def test_rare_clicks_in_one_context(figures):
     model, log = bough.BernoulliModel(tree, [0.0], 1.0), (np.zeros(1_000, int), np.zeros(1_000), np.ones((1_000, 1)))
     one_pass, laplace, propagated = (bough.Posterior(model) for _ in range(3))
     one_pass.update(*log)
-    laplace.settle(log)
-    propagated.settle(log, method="propagation")
+    laplace.settle(log, method="laplace")
+    propagated.settle(log)
     for what, posterior in (("one pass", one_pass), ("Laplace", laplace), ("propagation", propagated)):
         off = abs(float(posterior.mean[0, 0] - exact.mean[0])) / deviation
         narrow = abs(float(np.sqrt(posterior.covariance[0, 0, 0])) / deviation - 1.0)

@@ -159,13 +159,14 @@ class Posterior(Living):
                 self._answers.clear()
                 self._engine.absorb(leaves, statistics.arranged(self._engine.model.feature_names))
 
-    def settle(self, log: Any = None, *, method: Literal["laplace", "propagation"] = "laplace") -> None:
+    def settle(self, log: Any = None, *, method: Literal["laplace", "propagation"] = "propagation") -> None:
         """Refine the posterior where rewards are counts; with Gaussian rewards it is exact already, and stays.
 
         In a K-armed model, make the actions' sites again until nothing moves: what `update` does after a batch, and
         leaves out after a single reward. In a contextual model give the whole `log`, as `Observations`: the posterior
-        becomes that of the log alone, the Gaussian at its mode (Laplace's approximation), and with
-        ``method="propagation"`` the one of expectation propagation over its rows, which is closer and takes longer.
+        becomes that of the log alone, by expectation propagation over its rows. ``method="laplace"`` stops at the
+        Gaussian around the mode (Laplace's approximation), which is quicker and further off: it is what penalised
+        logistic or Poisson regression has.
 
         >>> import bough
         >>> model = bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])

@@ -11,10 +11,11 @@ from scipy.stats import poisson
 
 import bough
 from bough.inference.kernels.likelihoods import BERNOULLI, POISSON, drawn_reward
-from bough.inference.kernels.sites import tilted
+from bough.inference.kernels.sites import site, tilted
 from bough.inference.oracles.dense import DensePosterior
 from bough.inference.oracles.grid import GridPosterior
 from cases import SHAPES, parents
+from naive import propagated
 
 KINDS = {"bernoulli": bough.BernoulliModel, "poisson": bough.PoissonModel}
 EXTREMES = ((0, 1), (1, 1), (0, 10_000), (10_000, 10_000))
@@ -181,6 +182,40 @@ def test_the_quadrature_is_right_where_data_and_prior_are_far_apart():
         assert float(first / z) == pytest.approx(mean, rel=1e-6)
         assert float(second / z - (first / z) ** 2) == pytest.approx(variance, rel=1e-4)
         assert float(mpmath.log(z) - 240 - mpmath.log(2 * mpmath.pi * 0.23) / 2) == pytest.approx(log_z, abs=1e-4)
+
+
+@pytest.mark.parametrize("variance", [1e-12, 1e-3, 0.07, 0.08, 0.25, 0.3, 0.5, 0.7, 0.75, 1.1, 1.2, 1.5, 2.0, 2.1])
+@pytest.mark.parametrize("click", [0.0, 1.0])
+def test_the_site_of_one_trial_has_the_moments_of_fine_integrals(click, variance):
+    """On both sides of every number of points, to 2e-9: a sum over a grid is as good as exact for such integrals."""
+    z = np.linspace(-14.0, 14.0, 1_401)
+    for score in (-29.0, -8.0, -2.0, -0.3, 0.0, 1.0, 4.0, 12.0, 31.0):
+        s = score + np.sqrt(variance) * z
+        p, q = (expit(s), expit(-s)) if click else (expit(-s), expit(s))
+        weight = np.exp(-0.5 * z**2) * p * (z[1] - z[0]) / np.sqrt(2.0 * np.pi)
+        total = weight.sum()
+        slope = weight @ q / total  # of the log integral, by the score's mean; the signs are those of a click
+        curve = weight @ (q * p) / total - weight @ (q - slope) ** 2 / total
+        left = 1.0 - variance * curve
+        m, eta, probability = site(BERNOULLI, click, 1.0, score - 0.5, 0.5, variance)
+        sign = 1.0 if click else -1.0
+        assert probability == pytest.approx(np.log(total), abs=2e-9)
+        assert m * variance == pytest.approx(variance * curve / left, abs=2e-9)
+        assert (eta - 0.5 * m) * np.sqrt(variance) == pytest.approx(sign * slope * np.sqrt(variance) / left, abs=2e-9)
+
+
+@pytest.mark.parametrize("variance", [0.01, 0.1, 0.2, 0.5])
+@pytest.mark.parametrize(("total", "exposure"), [(0.0, 0.1), (0.0, 3.0), (1.0, 1.0), (4.0, 2.0), (60.0, 50.0)])
+def test_few_points_are_enough_for_counts_that_say_little(total, exposure, variance):
+    z = np.linspace(-14.0, 14.0, 4_001)
+    s = -0.5 + np.sqrt(variance) * z
+    weight = np.exp(total * s - exposure * np.exp(s) - 0.5 * z**2) * (z[1] - z[0]) / np.sqrt(2.0 * np.pi)
+    z0, mean = weight.sum(), weight @ s / weight.sum()
+    log_z, centre, spread = tilted(POISSON, total, exposure, -0.5, variance)
+    limit = 2e-9 if variance < 0.2 else 1e-6  # what 32 points have, too
+    assert log_z == pytest.approx(np.log(z0), abs=limit)
+    assert (centre - mean) / np.sqrt(variance) == pytest.approx(0.0, abs=limit)
+    assert spread / (weight @ (s - mean) ** 2 / z0) == pytest.approx(1.0, abs=limit)
 
 
 @pytest.mark.parametrize(
@@ -350,13 +385,48 @@ def test_settling_a_log_finds_the_mode_and_the_curvature_there(kind):
     precision = np.eye(14) + design.T @ (weight[:, None] * design)
     covariance = root @ np.linalg.solve(precision, root.T)
     posterior = bough.Posterior(model)
-    posterior.settle(log)
+    posterior.settle(log, method="laplace")
     np.testing.assert_allclose(posterior.mean.ravel(), np.tile(model.mean, 7) + root @ found.x, atol=1e-5)
     blocks = covariance.reshape(7, 2, 7, 2)[np.arange(7), :, np.arange(7)]
     np.testing.assert_allclose(posterior.covariance, blocks, atol=1e-6)
     evidence = -found.fun - 0.5 * np.linalg.slogdet(precision)[1]
     assert posterior.log_evidence() == pytest.approx(evidence, abs=1e-6)
     assert posterior.n_observations == (rows.exposure.sum() if kind == "bernoulli" else 60)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_settling_a_log_is_propagation_over_its_rows(kind):
+    model, log = contextual_log(kind, 30, seed=5)
+    mean, covariance, evidence = propagated(model, log)
+    posterior = bough.Posterior(model)
+    posterior.settle(log)
+    np.testing.assert_allclose(posterior.mean.ravel(), mean, atol=1e-7)
+    blocks = covariance.reshape(7, 2, 7, 2)[np.arange(7), :, np.arange(7)]
+    np.testing.assert_allclose(posterior.covariance, blocks, atol=1e-7)
+    assert posterior.log_evidence() == pytest.approx(evidence, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["laplace", "propagation"])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_rows_of_one_action_in_one_context_are_one_row_of_their_totals(kind, method):
+    model, log = contextual_log(kind, 12, seed=9)
+    rng, of_row = np.random.default_rng(10), np.repeat(np.arange(12), 5)
+    totals, sizes = np.bincount(of_row, rng.integers(0, 2, 60)), 5.0 * np.asarray(getattr(log, word(model)))
+    parts = np.zeros(60)
+    for row in range(12):  # the successes come first, where there are any
+        parts[5 * row : 5 * row + int(totals[row])] = 1.0
+    order = rng.permutation(60)
+    piecewise = bough.Observations(
+        np.asarray(log.action)[of_row][order], parts[order], log.context[of_row][order],
+        **{word(model): (sizes / 5.0)[of_row][order]},
+    )  # fmt: skip
+    whole, pieces = bough.Posterior(model), bough.Posterior(model)
+    whole.settle(bough.Observations(log.action, totals, log.context, **{word(model): sizes}), method=method)
+    pieces.settle(piecewise, method=method)
+    np.testing.assert_allclose(pieces.mean, whole.mean, atol=1e-9)
+    np.testing.assert_allclose(pieces.covariance, whole.covariance, atol=1e-9)
+    assert pieces.log_evidence() == pytest.approx(whole.log_evidence(), abs=1e-9)
+    assert pieces.n_observations == (60 if kind == "poisson" else whole.n_observations)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -403,7 +473,7 @@ def test_newton_steps_are_halved_where_they_would_overshoot():
     model = bough.PoissonModel(bough.Tree.from_nested(["left", "right"]), [0.0, 0.0], 100.0)
     posterior = bough.Posterior(model)
     log = bough.Observations(["left"] * 3, [0, 10_000, 3], [[1.0, 0.0], [1.0, 3.0], [0.5, -2.0]])
-    posterior.settle(log)
+    posterior.settle(log, method="laplace")
     scores = np.array(log.context) @ posterior.mean[model.tree.index("left")]
     slope = np.array(log.context).T @ (np.array(log.reward) - np.exp(scores))
     above = np.linalg.solve(200.0 * np.eye(2), posterior.mean[model.tree.index("left")])

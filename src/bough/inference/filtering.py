@@ -5,14 +5,14 @@ is normal before it is seen: so its site is the one that an action gets in propa
 eta about s, and to the tree it is a row of unit noise, sqrt(M) x' theta = eta / sqrt(M). That is assumed-density
 filtering: a site is made once, from what was known then. `settle` forgets them all and goes through a log to the mode
 of the joint posterior, by Newton steps each of which is one exact pass of the tree (Laplace's approximation). From
-there expectation propagation may go on, with a site for each row of the log.
+there expectation propagation goes on, with a site for each context of an action.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,23 +22,13 @@ from bough.data.statistics import Statistics
 from bough.inference.kernels import likelihoods, sites
 from bough.inference.kernels import vector as kernels
 from bough.inference.kernels import vector_draws as draws
-from bough.inference.row_sites import LEAST, MOST_SWEEPS, RowSites
+from bough.inference.kernels.row_sites import LEAST
+from bough.inference.row_sites import MOST_SWEEPS, STILL, ContextRows, RowSites
 from bough.inference.vector import VectorEngine
 from bough.model.model import Model
 
 _MOST_STEPS = 200
 _STILL = 1e-9  # the largest change of a score at the mode, relative to 1 + its size
-
-
-class _Log(NamedTuple):
-    """The rows that a posterior is made from."""
-
-    leaves: Nodes
-    rewards: Floats
-    contexts: Floats
-    exposure: Floats
-    means: Floats
-    """Of the scores, under the prior."""
 
 
 class ContextCountEngine(VectorEngine):
@@ -149,82 +139,81 @@ class ContextCountEngine(VectorEngine):
             raise ValueError("a contextual model of counts is refined from its log; give bough.Observations")
         assert rows.contexts is not None
         assert rows.exposure is not None
-        log = _Log(rows.leaves, rows.rewards, rows.contexts, rows.exposure, rows.contexts @ self._mean)
         before = self.snapshot()
         try:
-            self._settle_on(log, propagate)
+            self._settle_on(rows.leaves, rows.contexts, rows.rewards, rows.exposure, propagate)
         except BaseException:
             vars(self).update(vars(before))
             raise
         self.is_partial = False
 
-    def _settle_on(self, log: _Log, propagate: bool) -> None:
-        precision, information, log_probability = self._mode(log)
+    def _settle_on(self, leaves: Nodes, contexts: Floats, rewards: Floats, exposure: Floats, propagate: bool) -> None:
+        log = ContextRows.of(leaves, contexts, rewards, exposure)
+        row_sites = RowSites(self._family, log, log.contexts @ self._mean)
+        log_probability = self._mode(log, row_sites)
         if propagate:
-            row_sites = RowSites(self._family, log.rewards, log.exposure, log.means)
-            row_sites.precision, row_sites.information = precision, information
             log_probability = self._propagate(log, row_sites)
         if not math.isfinite(log_probability):
             raise ValueError(
                 "the log's posterior cannot be computed; are contexts of hundreds, or the prior's variances, meant so?"
             )
         self._log_probability[0] = log_probability
-        self._table[:, : kernels.RESIDUAL] = 0.0
-        places = self.slots.row[self.slots.find(log.leaves)]
-        counts = self._n_observations_of(np.ones(len(log.exposure)), log.exposure)
+        places = self.slots.row[self.slots.find(leaves)]
+        counts = self._n_observations_of(np.ones(len(exposure)), exposure)
         np.add.at(self._table[:, kernels.COUNT], places, counts)
-        np.add.at(self._table[:, kernels.TOTAL], places, log.rewards)
+        np.add.at(self._table[:, kernels.TOTAL], places, rewards)
 
-    def _place_sites(self, log: _Log, precision: Floats, information: Floats) -> None:
-        """Have each row say exp(information t - precision t^2 / 2) of its score's deviation t, and nothing else."""
-        root = np.sqrt(precision)
-        self.place_rows(log.leaves, root[:, None] * log.contexts, information / root + root * log.means)
+    def _place_sites(self, log: ContextRows, row_sites: RowSites) -> None:
+        """Have each row say what its site does, and nothing else."""
+        row_sites.collect()
+        self.place_triangles(log.leaves, row_sites.triangles)
 
-    def _mode(self, log: _Log) -> tuple[Floats, Floats, float]:
-        """Newton steps: the precision and information of each row at the mode, and Laplace's log evidence."""
-        means, n = log.means, len(log.means)
+    def _mode(self, log: ContextRows, row_sites: RowSites) -> float:
+        """Newton steps: has the sites be those of each row at the mode; Laplace's log evidence."""
+        means, n = row_sites.means, len(row_sites.means)
         scores, held = means.copy(), np.zeros(n)  # the prior's gradient is the sum of held times contexts
         slope, curve = np.empty(n), np.empty(n)
         for _ in range(_MOST_STEPS):
-            likelihoods.slopes_of_all(self._family, log.rewards, log.exposure, scores, slope, curve)
+            likelihoods.slopes_of_all(self._family, log.totals, log.exposure, scores, slope, curve)
             precision = np.maximum(-curve, LEAST)
-            information = slope + precision * (scores - means)
-            self._place_sites(log, precision, information)
-            step = self._scores(log) - scores
+            row_sites.precision, row_sites.information = precision, slope + precision * (scores - means)
+            self._place_sites(log, row_sites)
+            step = means + log.scores(self._leaf_means(log.leaves)) - scores
             if (np.abs(step) <= _STILL * (1.0 + np.abs(scores))).all():
                 break
             change = slope - precision * step - held
             size = self._step_size(log, scores, step, held, change)
             scores, held = scores + size * step, held + size * change
-        likelihood = likelihoods.log_likelihood_of_all(self._family, log.rewards, log.exposure, scores)
-        return precision, information, likelihood - 0.5 * float(held @ (scores - means)) - self._log_determinant()
+        likelihood = likelihoods.log_likelihood_of_all(self._family, log.totals, log.exposure, scores)
+        return likelihood - 0.5 * float(held @ (scores - means)) - self._log_determinant()
 
-    def _propagate(self, log: _Log, row_sites: RowSites) -> float:
+    def _propagate(self, log: ContextRows, row_sites: RowSites) -> float:
         """Expectation propagation over the rows; the log evidence."""
-        mean, variance = np.empty(len(log.rewards)), np.empty(len(log.rewards))
         slots = self.slots.find(log.leaves)
         for sweep in range(MOST_SWEEPS):
-            draws.score_moments_of_all(log.contexts.copy(), slots, *self._rows_of_slots, mean, variance)
-            if not row_sites.remake(mean, variance, sweep):
+            off = row_sites.remake(self._leaf_means(log.leaves), self._slot_covariances()[slots], sweep)
+            if off <= STILL:
                 break
-            self._place_sites(log, row_sites.precision, row_sites.information)
-        explained = float((row_sites.information**2 / row_sites.precision).sum())
+            self._place_sites(log, row_sites)
+        triangles = row_sites.triangles
+        explained = float(np.square(triangles[:, :, -1] - triangles[:, :, :-1] @ self._mean).sum())
         return 0.5 * (explained - float(self._account[0])) - self._log_determinant() + row_sites.surplus
 
-    def _scores(self, log: _Log) -> Floats:
-        """The posterior mean of each row's score."""
+    def _leaf_means(self, leaves: Nodes) -> Floats:
+        """(n, d) the posterior means of leaves, as deviations from the prior's."""
         nodes, _ = self.slots.leafward
         values = self.transform_some(nodes, self.slots.parent_position, np.zeros((len(nodes), len(self._mean))))
-        return np.asarray(np.einsum("nd,nd->n", values[np.searchsorted(nodes, log.leaves)], log.contexts))
+        return np.asarray(values[np.searchsorted(nodes, leaves)] - self._mean)
 
-    def _step_size(self, log: _Log, scores: Floats, step: Floats, held: Floats, change: Floats) -> float:
+    def _step_size(self, log: ContextRows, scores: Floats, step: Floats, held: Floats, change: Floats) -> float:
         """How far to go: all the way, unless the posterior is past its highest point there by then."""
         slope, curve = np.empty(len(scores)), np.empty(len(scores))
 
         def rise(size: float) -> float:
             moved = scores + size * step
-            likelihoods.slopes_of_all(self._family, log.rewards, log.exposure, moved, slope, curve)
-            return float(step @ (slope - held - size * change))
+            likelihoods.slopes_of_all(self._family, log.totals, log.exposure, moved, slope, curve)
+            with np.errstate(over="ignore"):  # a rate far past the mode
+                return float(step @ (slope - held - size * change))
 
         low, high = 0.0, 1.0
         if rise(1.0) >= -0.5 * rise(0.0):

@@ -109,22 +109,25 @@ class VectorEngine(TableEngine):
 
     def place(self, leaves: Nodes, evidence: Floats) -> None:
         """Forget everything, and know this evidence of distinct leaves and nothing else."""
-        slots = self._touch(leaves)
-        collected = self._room_to_collect()
-        self._table[:] = 0.0
-        self._table[self.slots.row[slots]] = evidence
-        self._keeps_messages, self._unit, self._faded = False, 1.0, 1.0
-        self._remake(collected)
+        self._place(self._touch(leaves), evidence)
 
     def place_rows(self, leaves: Nodes, rows: Floats, values: Floats) -> None:
         """Forget everything, and have leaves say that row' theta = value with unit noise, one for each of the rows."""
         slots = self._touch(leaves)
         triangles, distinct, sums = self._triangles(slots, np.column_stack([rows, values]), np.ones(len(values)))
+        self._place(distinct, np.column_stack([sums, triangles]))
+
+    def place_triangles(self, leaves: Nodes, triangles: Floats) -> None:
+        """Forget everything, and have distinct leaves say R theta = z with unit noise: (n, d, d + 1) [R | z]."""
+        evidence = np.zeros((len(leaves), self.kind.width))
+        kernels.pack(triangles, kernels.TRIANGLE, evidence)
+        self._place(self._touch(leaves), evidence)
+
+    def _place(self, slots: Nodes, evidence: Floats) -> None:
+        """Have this evidence at distinct slots, and nothing else."""
         collected = self._room_to_collect()
         self._table[:] = 0.0
-        places = self.slots.row[distinct]
-        self._table[places, : kernels.TRIANGLE] = sums
-        self._table[places, kernels.TRIANGLE :] = triangles
+        self._table[self.slots.row[slots]] = evidence
         self._keeps_messages, self._unit, self._faded = False, 1.0, 1.0
         self._remake(collected)
 

@@ -13,17 +13,21 @@ import math
 import numpy as np
 
 from bough._arrays import Floats, Integers
-from bough.data.statistics import Statistics
 from bough.inference.kernels import forest as forest_kernels
 from bough.inference.kernels import propagation, scalar, scalar_draws
 from bough.inference.propagation import BOLD
-from bough.inference.row_sites import MOST_SWEEPS, STILL, RowSites
+from bough.inference.row_sites import MOST_SWEEPS, STILL, ContextRows, RowSites
 from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
 from bough.learning.options import Structure
 from bough.learning.scalar_evidence import ScalarEvidence
 from bough.learning.vector_evidence import VectorEvidence, mean_errors
 from bough.model.model import Model
+
+_FIRST_SWEEPS = 10  # over the rows, at most, for a step of expectation maximisation
+_STILL = 1e-7  # how far from settled, in standard deviations of a score, is settled for a fit in contexts
+_NEAR = 1e-3  # the same during the search, as a share of the slope
+_ROUGH = 0.1  # the same, for such a step
 
 
 def checked_evidence(value: float) -> float:
@@ -104,6 +108,7 @@ class ScalarSiteEvidence(ScalarEvidence):
                 self._leaves, forest.leaf, self._family, self.mean, forest.parent, forest.class_, variance,
                 self._counts, state, self._law, size,
             )  # fmt: skip
+            self.advance(1)
             if self._given_mean is not None:
                 if not moved:
                     return True
@@ -132,6 +137,7 @@ class VectorSiteEvidence(VectorEvidence):
     """The log evidence of counts in contexts: every row has a site of its own, all made again at once."""
 
     furthest = 5.0
+    flat = 1e-5  # the sites, which a gradient follows, are not settled further than that either
 
     def __init__(
         self,
@@ -144,18 +150,20 @@ class VectorSiteEvidence(VectorEvidence):
         model: type[Model],
     ) -> None:
         assert forest.rows is not None
-        order = np.argsort(forest.rows.place, kind="stable")
-        self._place = forest.rows.place[order]
-        self._first = np.flatnonzero(np.append(True, self._place[1:] != self._place[:-1]))
-        self._x = forest.rows.contexts[order] / np.sqrt(forest.mean_squares())
+        place, rewards, contexts, exposure = forest.rows
+        rows = ContextRows.of(place.astype(np.int32), contexts / np.sqrt(forest.mean_squares()), rewards, exposure)
         slot = np.empty(len(forest.statistics.actions), dtype=np.int64)
         slot[forest.leaf[forest.leaf >= 0]] = np.flatnonzero(forest.leaf >= 0)
-        self._slot = slot[self._place]
-        totals, exposure = forest.rows.rewards[order], forest.rows.exposure[order]
-        self._sites = RowSites(model.kind.code, totals, exposure, np.zeros(len(totals)))
+        self._x, self._place, self._slot = rows.contexts, rows.leaves, slot[rows.leaves]
+        self._sites = RowSites(model.kind.code, rows, np.zeros(len(rows.totals)))
+        self._near, self._mean_off = _STILL, 0.0  # in standard deviations and standard errors
         self._learns_mean, self._first_mean = mean is None, np.zeros(self._x.shape[1])
         given = self._first_mean if mean is None else mean
         super().__init__(forest, covariance, group, 1.0, False, given, penalty, structure)
+
+    def expect(self, slope: float) -> None:
+        """Have sites settle no further than matters where the slope is of this size."""
+        self._near = min(max(_NEAR * slope, _STILL), _ROUGH)
 
     def _passes(self, factor: Floats, noise: float) -> tuple[float, Floats, float]:
         """The settled log evidence, and the excess of the second moments by class."""
@@ -169,46 +177,49 @@ class VectorSiteEvidence(VectorEvidence):
             self.mean_error = mean_errors(self._top[:, :-1]) / self._unit
         return checked_evidence(mass + self._sites.surplus), excess, 0.0
 
+    def _rough_excess(self, factor: Floats, noise: float) -> Floats:
+        """The excess by class, from sites that go along with the variances and are not waited for."""
+        for sweep in range(_FIRST_SWEEPS):
+            mass, excess, off = self._swept(factor, noise, sweep)
+            if off <= _ROUGH:
+                return excess
+        return excess if math.isfinite(mass) else self._passes(factor, noise)[1]
+
     def _settled(self, factor: Floats, noise: float) -> tuple[float, Floats] | None:
         """Settle the sites and the mean; None where that does not come to an end."""
-        x, sites = self._x, self._sites
         for sweep in range(MOST_SWEEPS):
-            mass, excess = self._mass(factor, noise)
-            if not (math.isfinite(mass) and np.isfinite(self._means).all()):
+            mass, excess, off = self._swept(factor, noise, sweep)
+            if not math.isfinite(mass):
                 return None
-            mean = np.einsum("nd,nd->n", x, self._means[self._slot])
-            variance = np.einsum("nd,nde,ne->n", x, self._covariances[self._slot], x)
-            moved = sites.remake(mean, variance, sweep)
-            if self._learns_mean:
-                moved = self._step_mean() or moved
-            if not moved:
+            if off <= self._near:
                 return mass, excess
         return None
 
-    def _step_mean(self) -> bool:
-        """Move the mean towards the least-squares fit to what the sites say; whether it was elsewhere."""
+    def _swept(self, factor: Floats, noise: float, sweep: int) -> tuple[float, Floats, float]:
+        """The mass and the excess with the sites as they are, which then are made again; how far they were off."""
+        mass, excess = self._mass(factor, noise)
+        if not (math.isfinite(mass) and np.isfinite(self._means).all()):
+            return math.nan, excess, math.inf
+        off = self._sites.remake(self._means[self._slot], self._covariances[self._slot], sweep)
+        return mass, excess, max(off, self._mean_off)
+
+    def _mean_from(self, top: Floats) -> Floats:
+        """The mean, moved towards the least-squares fit to what the sites say; `_mean_off` is how far it was off."""
         assert self._given_mean is not None
-        triangle, target = self._top[:, :-1], self._top[:, -1]
-        off = target - triangle @ self._given_mean
-        step, *_ = np.linalg.lstsq(triangle, off, rcond=1e-10)
-        if np.abs(triangle @ step).max() <= STILL:
-            return False
+        if not self._learns_mean:
+            return np.asarray(self._given_mean)
+        triangle, target = top[:, :-1], top[:, -1]
+        step, *_ = np.linalg.lstsq(triangle, target - triangle @ self._given_mean, rcond=1e-10)
+        self._mean_off = float(np.abs(triangle @ step).max())
+        # Further than 1 in the score of any row, and its site would say something else.
         self._given_mean = self._given_mean + step / max(float(np.abs(self._x @ step).max()), 1.0)
-        return True
+        return np.asarray(self._given_mean)
 
     def _mass(self, factor: Floats, noise: float) -> tuple[float, Floats]:
         """The log of the prior's integral over all sites, and the excess, with one pass up and one down."""
-        x, tau, nu = self._x, self._sites.precision, self._sites.information
-        xx = np.add.reduceat(tau[:, None, None] * x[:, :, None] * x[:, None, :], self._first)
-        xy = np.add.reduceat(nu[:, None] * x, self._first)
-        count = np.ones(len(xx))
-        sums = Statistics._trusted(np.arange(len(xx)), count=count, sum_y=count, sum_yy=count, sum_xy=xy, sum_xx=xx)
-        rows, values, _ = sums.as_rows(np.zeros(x.shape[1]))
-        q, r = np.linalg.qr(rows)
-        self._rows[self._place[self._first]] = np.concatenate(
-            [r, np.einsum("nij,ni->nj", q, values)[:, :, None]], axis=2
-        )
+        self._sites.collect()
+        self._rows[self._place] = self._sites.triangles
         self._residual = 0.0
         value, excess, _ = super()._passes(factor, noise)
         constant = 0.5 * self.forest.n_rows * math.log(2.0 * math.pi * noise)
-        return value + constant + 0.5 * float(np.square(values).sum()), excess
+        return value + constant + 0.5 * float(np.square(self._sites.triangles[:, :, -1]).sum()), excess

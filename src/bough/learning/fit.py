@@ -81,7 +81,8 @@ def fit_prior(
     `exposure` the column that says out of how many or how much, and the evidence that of expectation propagation. The
     variances, and the penalty's centre, which shares out a variance of 1, are then those of log-odds or log-rates; with
     contexts give `Observations`, or a log whose rows fit into memory, since sums over contexts are not enough. Such a
-    fit may take a while: `progress=True` shows how many steps it has taken, and a function is called with 1 at each.
+    fit may take a while: `progress=True` shows how many sweeps over the log it has taken, some hundred in all, and a
+    function is called with 1 after each.
 
     >>> import bough, numpy
     >>> truth = bough.GaussianModel(bough.Tree.balanced(20, 2), 3.0, bough.by_depth([0.0, 4.0, 1.0]), 0.5)
@@ -97,7 +98,7 @@ def fit_prior(
     variance at depth 2     1.028   0.8765 to 1.206    15%   398 nodes
     noise variance         0.4964  0.4632 to 0.5319     7%  2,000 rows
     log evidence -2,648.9, converged
-    >>> agent = bough.HierTS(fit.model, seed=0)
+    >>> agent = fit.agent(seed=0)  # which knows the log; bough.HierTS(fit.model) has seen nothing yet
     """
     if not (isinstance(model, type) and issubclass(model, Model)) or isabstract(model):
         raise ValueError(f"model is {model!r}; give the class, such as bough.BernoulliModel")
@@ -112,7 +113,7 @@ def fit_prior(
     classes = NodeClasses.of(by, trees)
     options = FitOptions.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
     options = options._replace(features=logs[0].features if encoder is None else encoder)
-    with reporting(progress, "fit", unit="step") as advance:
+    with reporting(progress, "fit", unit="sweep") as advance:
         return fit(trees, logs, classes, options, rows, advance)
 
 
@@ -145,7 +146,9 @@ class Learned(NamedTuple):
                 "give a penalty, or other classes"
             )
         objective = _objective(forest, group, options, total)
-        parameters, converged = _maximised(objective, math.log(_LEAST_NOISE * total), advance)
+        if advance is not None:
+            objective.advance = advance
+        parameters, converged = _maximised(objective, math.log(_LEAST_NOISE * total))
         covariance, noise = objective.unpacked(parameters)
         zero = np.zeros(len(group), dtype=np.bool_)
         if covariance.ndim == 1 and options.width is None:
@@ -184,7 +187,10 @@ def fit(
     table: dict[str, Any] = dict(zip(classes.labels, covariance.tolist(), strict=True))
     if covariance.ndim > 1:
         table = dict(zip(classes.labels, covariance, strict=True))
-    return PriorFit(models, mean, table, noise if has_noise else None, log_evidence, learned.converged, estimates)
+    known: tuple[Statistics | Observations, ...] = tuple(logs) if rows is None else tuple(rows)
+    return PriorFit(
+        models, mean, table, noise if has_noise else None, log_evidence, learned.converged, estimates, known
+    )
 
 
 # -- how it is found -------------------------------------------------------------------------------
@@ -242,9 +248,7 @@ def _first_guess(forest: Forest, learned: Flags, options: FitOptions, share: flo
     return table
 
 
-def _maximised(
-    objective: Objective, least_log_noise: float, advance: Callable[[int], None] | None
-) -> tuple[Floats, bool]:
+def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bool]:
     """The best parameters, and whether they are known to be."""
     from scipy.optimize import minimize  # takes longer to load than most fits take
 
@@ -253,12 +257,12 @@ def _maximised(
         objective.value_and_gradient(start)
         return start, True
 
+    objective.prepare()
     unit = 1.0 / np.sqrt(objective.curvature())
 
     def descent(steps: Floats) -> tuple[float, Floats]:
         value, gradient = objective.value_and_gradient(start + unit * steps)
-        if advance is not None:
-            advance(1)
+        objective.expect(float(np.abs(gradient * unit).max()))
         return -value, -gradient * unit
 
     lowest = np.full(len(start), -_FURTHEST)
@@ -270,9 +274,10 @@ def _maximised(
         jac=True,
         method="L-BFGS-B",
         bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
-        options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": 1e-7},
+        options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
     )
     parameters = start + unit * found.x
+    objective.expect(0.0)
     _, gradient = objective.value_and_gradient(parameters)
     step = parameters - start
     inside = (step > lowest + 1e-9) & (step < objective.furthest - 1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ class Objective(ABC):
     """A log evidence, penalised or not, as a function of a vector of parameters."""
 
     furthest = 30.0  # how far above its start a logarithm may go
+    flat = 1e-7  # the gradient at which the search ends, in standard errors of a parameter
     mean: Any  # the prior mean at the last evaluation
     mean_error: Any  # its standard error; zero where it is given
 
@@ -33,6 +35,8 @@ class Objective(ABC):
         self.group = group
         self.noise_learned = noise_learned
         self.penalty = penalty
+        self.advance: Callable[[int], object] = _unreported
+        """Called with 1 after every pass over the forest: what a fit spends its time with."""
 
     @property
     def learned(self) -> Flags:
@@ -47,6 +51,12 @@ class Objective(ABC):
     def by_group(self, of_class: Floats) -> Floats:
         """(n_groups,) sums over the classes of each group."""
         return np.bincount(self.group[self.learned], of_class[self.learned], minlength=self.n_groups).astype(np.float64)
+
+    def prepare(self) -> None:  # noqa: B027
+        """Go closer to the maximum by cheaper means than the search; `start` stays what it is."""
+
+    def expect(self, slope: float) -> None:  # noqa: B027
+        """Told how steep the last evaluation was, in standard errors: the next need not be much closer than that."""
 
     @abstractmethod
     def start(self) -> Floats:
@@ -93,3 +103,7 @@ class Objective(ABC):
         variances = np.square(vectors[:, ~flat]) @ (1.0 / values[~flat])
         unknown = (np.square(vectors[:, flat]) > 1e-6).any(axis=1)
         return np.sqrt(np.where(unknown, np.inf, variances))
+
+
+def _unreported(_: int) -> None:
+    """Nobody asked."""

@@ -1,18 +1,25 @@
-"""PriorFit: what was learned, how sure it is, and what it says about the hierarchy."""
+"""PriorFit: what was learned, how sure it is, what it says about the hierarchy, and who goes on from it."""
 
 from __future__ import annotations
 
+import copy
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats
+from bough.data.rows import Observations
+from bough.data.statistics import Statistics
 from bough.learning.forest import Forest
 from bough.model.model import Model
+from bough.policy_table import named
+from bough.posterior import Posterior
+
+_KNOWN = "_known"  # where a fit keeps the posteriors that it was asked for, to copy
 
 
 class Estimate(NamedTuple):
@@ -42,6 +49,8 @@ class PriorFit:
     True
     >>> fit.model
     GaussianModel(n_actions=4, height=2, dim=1, noise_variance=0.028...)
+    >>> fit.agent(seed=0)
+    HierTS(n_actions=4, n_observations=12)
     """
 
     models: tuple[Model, ...]
@@ -58,11 +67,79 @@ class PriorFit:
     """Whether the search for the maximum ended at one."""
     estimates: dict[str, Estimate]
     """All that was learned or set, with intervals: "mean", each class, "noise"."""
+    logs: tuple[Statistics | Observations, ...] = field(compare=False)
+    """What was learned from, one for each of the trees: sums, or the rows of clicks and counts in contexts."""
 
     @property
     def model(self) -> Model:
-        """The learned model, ready for `HierTS`; of several trees, the first one's."""
+        """The learned model, which has seen nothing yet; of several trees, the first one's."""
         return self.models[0]
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior of the learned model given the log that it was learned from; of several trees, the first one's.
+
+        It is a copy each time, so that what is done to it stays there.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["filter", "espresso"]})
+        >>> log = bough.Statistics.from_rows([*tree.actions] * 2, [1.0, 1.5, 4.0, 3.0, 1.2, 1.6, 3.9, 3.1])
+        >>> posterior = bough.fit_prior(tree, log).posterior
+        >>> posterior
+        Posterior(n_actions=4, dim=1, n_observations=8)
+        >>> posterior.mean[tree.index("filter")].round(2)
+        np.float64(3.93)
+        """
+        return self._posterior_of(0)
+
+    @property
+    def posteriors(self) -> tuple[Posterior, ...]:
+        """`posterior`, for each of the trees."""
+        return tuple(self._posterior_of(which) for which in range(len(self.models)))
+
+    def agent(self, policy: Any = None, *, seed: Any = None, which: int = 0, **options: Any) -> Any:
+        """A policy that knows the log: `HierTS` on the learned model, with all rewards observed.
+
+        `policy` is another one, as a class such as ``bough.BayesUCB`` or by its name, and the options are its own. Of
+        several trees, `which` says whose agent it is, counted from 0.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["filter", "espresso"]})
+        >>> log = bough.Statistics.from_rows([*tree.actions] * 2, [1.0, 1.5, 4.0, 3.0, 1.2, 1.6, 3.9, 3.1])
+        >>> fit = bough.fit_prior(tree, log)
+        >>> agent = fit.agent(seed=0)
+        >>> agent, agent.decide()
+        (HierTS(n_actions=4, n_observations=8), 'filter')
+        >>> fit.agent("Greedy", seed=0)
+        Greedy(n_actions=4, n_observations=8)
+        """
+        if _checks.whole_number("which", which, least=0) >= len(self.models):
+            raise ValueError(f"which is {which!r}, and the fit has {len(self.models)} tree(s), counted from 0")
+        agent = _checked_policy(policy)(self.models[which], seed=seed, **options)
+        log = self.logs[which]
+        if isinstance(log, Observations):
+            taught = getattr(agent, "posterior", None)
+            teach = None if taught is None else taught.settle
+        else:
+            teach = getattr(agent, "absorb", None)
+        if teach is None:
+            raise ValueError(f"policy makes a {type(agent).__name__}, which cannot take in a log; give one of bough's")
+        teach(log)
+        return agent
+
+    def _posterior_of(self, which: int) -> Posterior:
+        known: dict[int, Posterior] = self.__dict__.setdefault(_KNOWN, {})
+        if which not in known:
+            posterior, log = Posterior(self.models[which]), self.logs[which]
+            if isinstance(log, Observations):
+                posterior.settle(log)
+            else:
+                posterior.absorb(log)
+            known[which] = posterior
+        return copy.copy(known[which])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != _KNOWN}
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "not converged"
@@ -150,6 +227,15 @@ class PriorFit:
             share = "" if one.share is None else f"{one.share:.0%}"
             rows.append((what, f"{one.value:.4g}", _interval(one.low, one.high), share, told))
         return rows
+
+
+def _checked_policy(policy: Any) -> Any:
+    """A policy's class. Policies stand to the right of learning, so that it goes by the name that the façade loads."""
+    if policy is None or isinstance(policy, str):
+        return named("HierTS" if policy is None else policy).policy
+    if not callable(policy):
+        raise ValueError(f"policy is {policy!r:.80}; give a policy's class, such as bough.TS, or its name")
+    return policy
 
 
 def _interval(low: float, high: float) -> str:

@@ -73,6 +73,7 @@ class ScalarEvidence(Objective):
         self.mean = float(self._centre + deviation)
         self.mean_error = 1.0 / math.sqrt(float(top[0])) if self._given_mean is None else 0.0
         value = -0.5 * (deviance + self._within / noise + n * math.log(2.0 * math.pi * noise))
+        self.advance(1)
         return value, gradient
 
     def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:

@@ -53,24 +53,29 @@ class VectorEvidence(Objective):
         self._means, self._covariances = np.empty((n, d)), np.empty((n, d, d))
         self.mean = np.zeros(d)
         self.mean_error = np.zeros(d)
-        if structure != "scaled":
-            self._begin_with_expectation_maximisation()
 
     def _inside(self, covariance: Floats) -> Floats:
         """A covariance in the units of the scaled contexts."""
         return np.asarray(covariance * np.outer(self._unit, self._unit))
 
-    def _begin_with_expectation_maximisation(self) -> None:
+    def prepare(self) -> None:
+        """Steps of expectation maximisation, from which the factors are measured afterwards."""
+        if self._structure == "scaled":
+            return
         spoken = self.learned & (self.forest.nodes_of_class > 0)
         d = len(self._unit)
         for _ in range(_FIRST_STEPS):
-            _, excess, _ = self._passes(self._factor, self._fixed_noise)
+            excess = self._rough_excess(self._factor, self._fixed_noise)
             # A little of the identity stands for what few nodes cannot say.
             moment = np.eye(d) + excess[spoken] / (self.forest.nodes_of_class[spoken, None, None] + 1.0)
             if self._structure == "diagonal":
                 moment *= np.eye(d)
             L = self._factor[spoken]
             self._factor[spoken] = np.linalg.cholesky(L @ moment @ L.transpose(0, 2, 1))
+
+    def _rough_excess(self, factor: Floats, noise: float) -> Floats:
+        """The excess by class, as good as it need be before the search."""
+        return self._passes(factor, noise)[1]
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -135,10 +140,8 @@ class VectorEvidence(Objective):
         top = np.empty((d, d + 1))
         slots = (forest.parent, forest.class_, forest.leaf, rows, factor)
         deviance = kernels.gather_vectors(*slots, self._collected, self._solved, top)
-        self._top = top  # what is told to the prior mean
-        inside = self._given_mean
-        if inside is None:
-            inside, *_ = np.linalg.lstsq(top[:, :d], top[:, d], rcond=None)
+        self._top = top
+        inside = self._mean_from(top)
         deviance += float(np.square(top[:, d] - top[:, :d] @ inside).sum())
         excess = np.empty_like(factor)
         squares = kernels.spread_vectors(
@@ -147,9 +150,17 @@ class VectorEvidence(Objective):
         self.mean = inside / self._unit
         if self._given_mean is None:
             self.mean_error = mean_errors(top[:, :d]) / self._unit
+        self.advance(1)
         n, residual = forest.n_rows, self._residual / noise
         value = -0.5 * (deviance + residual + n * math.log(2.0 * math.pi * noise))
         return value, excess, 0.5 * (squares + residual - n)
+
+    def _mean_from(self, top: Floats) -> Floats:
+        """The prior mean, in the units of the scaled contexts, from what is told to it; or as it is given."""
+        if self._given_mean is not None:
+            return np.asarray(self._given_mean)
+        found, *_ = np.linalg.lstsq(top[:, :-1], top[:, -1], rcond=None)
+        return np.asarray(found, dtype=np.float64)
 
     def evidence(self, covariance: Floats, noise: float) -> tuple[float, Floats]:
         """The log evidence with these covariances, and the excess by class; sets `mean`."""

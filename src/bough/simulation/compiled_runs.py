@@ -12,7 +12,7 @@ from bough._arrays import Floats
 from bough.inference.kernels.play_beta import play as play_beta
 from bough.inference.kernels.play_scalar import play as play_scalar
 from bough.inference.kernels.play_vector import play as play_vector
-from bough.inference.row_sites import LEAST
+from bough.inference.kernels.row_sites import LEAST
 from bough.inference.vector import VectorEngine
 from bough.model.model import Model
 from bough.policies.baselines import BayesUCB, BetaTS, Greedy

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bough._arrays import Floats
+from bough._arrays import Floats, Integers
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.likelihoods import BERNOULLI, POISSON, log_likelihood, slopes
 
@@ -17,9 +17,22 @@ def _quadrature(n: int) -> tuple[Floats, Floats]:
     return nodes, np.log(weights) - 0.5 * math.log(2.0 * math.pi) + 0.5 * nodes**2
 
 
+def _pairs(sizes: tuple[int, ...]) -> tuple[Floats, Floats, Integers]:
+    """The positive points of Gauss-Hermite rules of even sizes, one after the other; weights; where each begins."""
+    rules = [np.polynomial.hermite_e.hermegauss(n) for n in sizes]
+    nodes, weights = (np.concatenate([rule[i][n // 2 :] for rule, n in zip(rules, sizes, strict=True)]) for i in (0, 1))
+    return nodes, weights / math.sqrt(2.0 * math.pi), np.cumsum([0, *(n // 2 for n in sizes)])
+
+
 _NODES, _LOG_WEIGHTS = _quadrature(32)
 _FEW_NODES, _FEW_LOG_WEIGHTS = _quadrature(12)
 _NARROW = 0.5  # a cavity's variance times trials up to which few points are enough: they are off by 1e-9 then
+_STRAIGHT = 3e-3  # the same for counts: the square of the third derivative, in units of the tilted density's width,
+_SHORT = 0.2  # and the variance of that density
+# One trial alone needs no mode. With so many points, up to these variances, its moments are off by 4e-10 at most.
+_PAIRS, _PAIR_WEIGHTS, _FIRST_PAIR = _pairs((6, 10, 16, 24, 32, 48))
+_UP_TO = np.array([0.07, 0.25, 0.5, 0.75, 1.2, 2.0])
+_SURE = 30.0  # a score beyond which one of the outcomes is as good as certain
 _FAR = 8.0  # standard deviations that a cavity reaches
 _FAINT = 1e-7  # what counts add to a cavity, relative to its precision, below which the site is a Taylor expansion
 
@@ -83,7 +96,10 @@ def tilted(family: int, total: float, exposure: float, mean: float, v: float) ->
     scale = 1.0 / math.sqrt(1.0 / v - curve)
     top = log_likelihood(family, total, exposure, centre) - 0.5 * (centre - mean) ** 2 / v
     nodes, log_weights = _NODES, _LOG_WEIGHTS
-    if family == BERNOULLI and v * exposure <= _NARROW:
+    narrow = family == BERNOULLI and v * exposure <= _NARROW
+    if family == POISSON and scale * scale <= _SHORT:
+        narrow = (curve * scale**3) ** 2 <= _STRAIGHT  # the third derivative of a rate is the second
+    if narrow:
         nodes, log_weights = _FEW_NODES, _FEW_LOG_WEIGHTS
     z, first, second = 0.0, 0.0, 0.0
     for k in range(len(nodes)):
@@ -99,6 +115,32 @@ def tilted(family: int, total: float, exposure: float, mean: float, v: float) ->
 
 
 @kernel
+def _one_trial(score: float, v: float) -> tuple[float, float, float]:
+    """The log of E sigmoid(s), s normal with this mean and this variance of at most 2, and its first two derivatives.
+
+    They are by the mean, and the second comes with its sign changed. With p = sigmoid(s), q = 1 - p and a = E p, they
+    are g = E pq / a and g^2 - E pq(q - p) / a, in which everything is positive but for the last difference.
+    """
+    rule = 0
+    while v > _UP_TO[rule]:
+        rule += 1
+    deviation = math.sqrt(v)
+    odds = math.exp(-score)  # against, at the mean
+    a, b, c = 0.0, 0.0, 0.0  # E p, E pq, E ppq
+    for k in range(_FIRST_PAIR[rule], _FIRST_PAIR[rule + 1]):
+        far = math.exp(-deviation * _PAIRS[k])
+        above, below = odds * far, odds / far
+        both = 1.0 / ((1.0 + above) * (1.0 + below))
+        p_above, p_below = both * (1.0 + below), both * (1.0 + above)
+        pq_above, pq_below = p_above * p_above * above, p_below * p_below * below
+        a += _PAIR_WEIGHTS[k] * (p_above + p_below)
+        b += _PAIR_WEIGHTS[k] * (pq_above + pq_below)
+        c += _PAIR_WEIGHTS[k] * (p_above * pq_above + p_below * pq_below)
+    slope = b / a
+    return math.log(a), slope, 2.0 * c / a - slope * (1.0 - slope)
+
+
+@kernel
 def site(
     family: int, total: float, exposure: float, mean: float, offset: float, v: float
 ) -> tuple[float, float, float]:
@@ -108,6 +150,12 @@ def site(
     the counts are in the cavity, as a logarithm.
     """
     score = mean + offset
+    if family == BERNOULLI and exposure == 1.0 and v <= _UP_TO[-1] and abs(score) <= _SURE:
+        sign = 1.0 if total == 1.0 else -1.0
+        probability, slope, curve = _one_trial(sign * score, v)
+        curve = max(curve, 0.0)  # by rounding: the likelihood is log-concave
+        rest = 1.0 - v * curve
+        return curve / rest, (sign * slope + curve * offset) / rest, probability
     slope, curve = slopes(family, total, exposure, score)
     reach = _FAR * math.sqrt(v)  # the likelihood has to be faint wherever the cavity is
     nearest = score + reach if family == POISSON else max(abs(score) - reach, 0.0)
@@ -119,22 +167,3 @@ def site(
     if not variance < v:  # by rounding: the likelihood is log-concave
         variance = v
     return 1.0 / variance - 1.0 / v, (centre - mean) / variance - offset / v, probability
-
-
-@kernel
-def sites_of_all(
-    family: int,
-    totals: Floats,  # (n,)
-    exposures: Floats,  # (n,)
-    means: Floats,  # (n,) the prior's
-    offsets: Floats,  # (n,) of the cavities' means from those
-    variances: Floats,  # (n,) of the cavities
-    precision: Floats,  # (n,)
-    information: Floats,  # (n,)
-    probability: Floats,  # (n,)
-) -> None:
-    """Overwrites the last three with the site of each count, about the score's deviation from the prior mean."""
-    for i in range(len(totals)):
-        precision[i], information[i], probability[i] = site(
-            family, totals[i], exposures[i], means[i], offsets[i], variances[i]
-        )

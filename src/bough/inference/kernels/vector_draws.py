@@ -45,25 +45,6 @@ def score_moments(
 
 
 @kernel
-def score_moments_of_all(
-    rows: Floats,  # (n, d) contexts, overwritten
-    slots: Nodes,  # (n,)
-    parent: Nodes,  # (T,)
-    slot_class: Nodes,  # (T,)
-    factor: Floats,  # (n_classes, d, d) L'
-    triangle: Floats,  # (T, d, d) C
-    pull: Floats,  # (T, d, d) E'
-    target: Floats,  # (T, d) f
-    means: Floats,  # (n,)
-    variances: Floats,  # (n,)
-) -> None:
-    """Overwrites means and variances with those of the score of each row, as a deviation from the prior's."""
-    u = np.empty(rows.shape[1])
-    for i in range(len(rows)):
-        means[i], variances[i] = score_moments(rows[i], slots[i], parent, slot_class, factor, triangle, pull, target, u)
-
-
-@kernel
 def refresh_root(slot: int, class_: int, factor: Floats, triangle: Floats, root: Floats) -> None:
     """Overwrites root[slot], solving C' F' = L' row by row."""
     d = factor.shape[1]
