@@ -185,6 +185,22 @@ def ratio_figure(ratios: Curves, heights: Sequence[int], guide: tuple[str, Float
     return figure
 
 
+def lines_by_horizon(panels: Mapping[str, Mapping[str, tuple[Floats, Floats]]], most: float = 3.0) -> Any:
+    """A panel of ratios against rounds per action for each title, darker from line to line; one legend."""
+    n = len(panels)
+    figure, axes = plt.subplots(1, n, figsize=(3.3 * n, 3.2), layout="constrained", squeeze=False, sharey=True)
+    for ax, (title, lines) in zip(axes[0], panels.items(), strict=True):
+        shades = matplotlib.colormaps["viridis_r"](np.linspace(0.1, 1.0, len(lines)))
+        for (name, (horizon, ratio)), shade in zip(lines.items(), shades, strict=True):
+            ax.plot(horizon, ratio, color=shade, marker="o", markersize=3.5, label=name)
+        ax.set(xscale="log", xlabel="rounds per action", ylim=(0.0, most))
+        ax.set_title(title, fontsize=10)
+        _tidy(ax)
+    axes[0, 0].set_ylabel("regret / that of Thompson sampling\n(lower is better)")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    return figure
+
+
 def draw_without_display() -> None:
     """Draw into files alone, also where there is no screen."""
     matplotlib.use("Agg")
