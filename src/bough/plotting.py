@@ -202,6 +202,21 @@ def ratio_figure(ratios: Curves, heights: Sequence[int], guide: tuple[str, Float
     return figure
 
 
+def lines_by_horizon(panels: Mapping[str, Mapping[str, tuple[Floats, Floats]]], most: float = 3.0) -> Any:
+    """A panel of ratios against rounds per action for each title, darker from line to line."""
+    with matplotlib.rc_context(_REPORT_STYLE):
+        figure, axes = _report_panels(len(panels))
+        for ax, (title, lines) in zip(axes, panels.items(), strict=True):
+            shades = matplotlib.colormaps["viridis_r"](np.linspace(0.1, 1.0, len(lines)))
+            for (name, (horizon, ratio)), shade in zip(lines.items(), shades, strict=True):
+                ax.plot(horizon, ratio, color=shade, marker="o", markersize=3.5, label=name)
+            ax.set(xscale="log", xlabel="rounds per action", ylim=(0.0, most), title=_wrapped(title, len(panels)))
+            _tidy(ax)
+        axes[0].set_ylabel("regret / that of Thompson sampling\n(lower is better)")
+        _legend_below(figure, axes)
+    return figure
+
+
 def _report_panels(n: int) -> tuple[Any, Sequence[Any]]:
     figure, grid = plt.subplots(1, n, figsize=REPORT_SIZE, layout="constrained", squeeze=False)
     for ax in grid[0]:

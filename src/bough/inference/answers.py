@@ -12,7 +12,7 @@ from bough import _checks, _seeds
 from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import checked_context
 from bough.inference.engine import Engine
-from bough.inference.normals import standard_normals
+from bough.inference.normals import scaled_normals, standard_normals
 from bough.inference.search import Search
 from bough.model.model import MeanReward, Model
 from bough.tree.catalogue import Catalogue
@@ -159,13 +159,19 @@ class Answers(ABC):
         """
         generator = _seeds.generator(rng)
         with self._lock:
-            shape = self._shape  # which may make another tree, and engine, of changes
             if size is None:
-                return self._engine.transform(standard_normals(generator, shape))
+                return self._draw(generator)
+            shape = self._shape  # which may make another tree, and engine, of changes
             draws = standard_normals(generator, (_checks.whole_number("size", size, least=0), *shape))
             for draw in draws:
                 self._engine.transform(draw)
         return draws
+
+    def _draw(self, generator: np.random.Generator, scale: float = 1.0) -> Floats:
+        """A joint draw of all parameters, its deviations from the mean times the scale."""
+        with self._lock:
+            shape = self._shape  # which may make another tree, and engine, of changes
+            return self._engine.transform(scaled_normals(generator, shape, scale))
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -201,13 +207,13 @@ class Answers(ABC):
         with self._lock:
             return self._sample_leaves(self.model.tree.checked_leaves(leaves), _seeds.generator(rng))
 
-    def _sample_leaves(self, leaves: Nodes, generator: np.random.Generator) -> Floats:
+    def _sample_leaves(self, leaves: Nodes, generator: np.random.Generator, scale: float = 1.0) -> Floats:
         """`sample_actions` of what has been checked already, also of actions that were added since the tree was."""
         model = self._engine.model
         with self._lock:
             nodes, position = self._catalogue.with_ancestors(leaves)
             shape = (len(nodes),) if model.is_scalar else (len(nodes), model.dim)
-            draw = self._engine.transform_some(nodes, position, standard_normals(generator, shape))
+            draw = self._engine.transform_some(nodes, position, scaled_normals(generator, shape, scale))
         return draw[np.searchsorted(nodes, leaves)]
 
     def best_actions(
@@ -236,11 +242,11 @@ class Answers(ABC):
             return self._search(_seeds.generator(rng), context, int(k), excluded)
 
     def _search(
-        self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
+        self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes, scale: float = 1.0
     ) -> BestActions | None:
-        """`best_actions` of what has been checked already."""
+        """`best_actions` of what has been checked already, in a draw whose deviations are scaled."""
         with self._lock:
-            found = self._search_state.best(self._engine, generator, context, k, excluded)
+            found = self._search_state.best(self._engine, generator, context, k, excluded, scale)
         return None if found is None else BestActions(*found)
 
     @property

@@ -120,8 +120,8 @@ class Engine(Protocol):
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
         ...
 
-    def touched_values(self, rng: np.random.Generator) -> Floats:
-        """(T,) or (T, d): a joint draw of the touched nodes, by slot."""
+    def touched_values(self, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+        """(T,) or (T, d): a joint draw of the touched nodes, by slot, its deviations from the mean times the scale."""
         ...
 
     def class_deviations(self, context: Any) -> Floats:

@@ -12,6 +12,14 @@ from bough.inference.kernels.normals import fill
 MANY = 2_000  # below this, handing the generator to compiled code takes longer than it saves
 
 
+def scaled_normals(rng: np.random.Generator, shape: tuple[int, ...], scale: float) -> Floats:
+    """Standard normals times a factor: what is affine in them deviates from its mean by so much more or less."""
+    normals = standard_normals(rng, shape)
+    if scale != 1.0:
+        normals *= scale
+    return normals
+
+
 def standard_normals(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     """What `rng.standard_normal(shape)` would give.
 

@@ -25,7 +25,7 @@ from bough.inference.engine import TableEngine
 from bough.inference.evidence import Evidence, RewardEvidence
 from bough.inference.kernels import scalar as kernels
 from bough.inference.kernels import scalar_draws as draws
-from bough.inference.normals import standard_normals
+from bough.inference.normals import scaled_normals
 from bough.inference.slots import grown
 from bough.model.model import Model
 
@@ -163,10 +163,10 @@ class ScalarEngine(TableEngine):
         draws.sample_some(normals, parent_position, classes, self._deviation, self._mean, slots, self._law)
         return normals
 
-    def touched_values(self, rng: np.random.Generator) -> Floats:
-        """(T,) a joint draw of the touched nodes, by slot."""
+    def touched_values(self, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+        """(T,) a joint draw of the touched nodes, by slot, its deviations from the mean times the scale."""
         self._made_good()
-        values = standard_normals(rng, (self.slots.count,))
+        values = scaled_normals(rng, (self.slots.count,), scale)
         draws.sample_touched(values, self.slots.parent, self._mean, self._law)
         return values
 

@@ -22,6 +22,7 @@ class Search:
         self._model = model
         self._untouched: Untouched | None = None
         self._limits: tuple[Floats, Floats] | None = None
+        self._scale = 1.0  # that these are for
         self.visited = 0
         """How many nodes the last search went to."""
 
@@ -37,23 +38,32 @@ class Search:
             self._limits = None
 
     def best(
-        self, engine: Engine, rng: np.random.Generator, context: Floats | None, k: int, excluded: Nodes
+        self,
+        engine: Engine,
+        rng: np.random.Generator,
+        context: Floats | None,
+        k: int,
+        excluded: Nodes,
+        scale: float = 1.0,
     ) -> tuple[Nodes, Floats] | None:
         """The k best actions of one joint draw with their scores, best first; None where the tree cannot be searched.
 
-        That is where actions may tie, where a node has very many children of unlike variances, and in trees of more
-        than 64 levels.
+        The draw's deviations from the mean are times the scale. A tree cannot be searched where actions may tie, where
+        a node has very many children of unlike variances, and where it has more than 64 levels.
         """
-        prepared = self.without(engine, context, excluded)
+        prepared = self.without(engine, context, excluded, scale)
         if prepared is None:
             return None
         nodes, scores, self.visited = prepared.best(prepared.draw(rng).values, k, rng)
         return nodes, scores
 
-    def without(self, engine: Engine, context: Floats | None, excluded: Nodes) -> PreparedSearch | None:
+    def without(
+        self, engine: Engine, context: Floats | None, excluded: Nodes, scale: float = 1.0
+    ) -> PreparedSearch | None:
         """What searches of several draws share, until the engine learns more; None where the tree cannot be searched.
 
-        The excluded actions are drawn with the rest, and not chosen.
+        The excluded actions are drawn with the rest, and not chosen. A draw whose deviations from the mean are times
+        the scale has the same gains and offsets from parent to child, and steps that are times the scale.
         """
         model = self._model
         if not engine.is_searchable or model.tree.height > _DEEPEST:
@@ -61,15 +71,18 @@ class Search:
         untouched, slots = self._untouched or self.prepared(), engine.slots
         deviation = engine.class_deviations(context)
         mean = float(model.mean if context is None else model.mean @ context)
+        if scale != 1.0:
+            deviation = scale * deviation
         limits = self._limits
-        if limits is None or not model.is_scalar:
+        if limits is None or not model.is_scalar or scale != self._scale:
             limits = self._limits = untouched.limits(deviation, mean)
+            self._scale = scale
         if limits is None:
             return None
         untouched.sync(slots)
         if len(excluded) or not slots.count:
             untouched, slots = untouched.extended(excluded, slots)
-        return PreparedSearch(engine, context, untouched, slots, deviation, mean, limits)
+        return PreparedSearch(engine, context, untouched, slots, deviation, mean, limits, scale)
 
 
 class Draw(NamedTuple):
@@ -91,10 +104,11 @@ class PreparedSearch(NamedTuple):
     deviation: Floats
     mean: float
     limits: tuple[Floats, Floats]
+    scale: float
 
     def draw(self, rng: np.random.Generator) -> Draw:
         """The part of a joint draw that has to be drawn."""
-        parameters = self.engine.touched_values(rng)
+        parameters = self.engine.touched_values(rng, self.scale)
         values = parameters if self.context is None else parameters @ self.context
         if self.slots.count > len(values):
             values = self.untouched.extend_values(values, self.slots, self.deviation, self.mean, rng)

@@ -33,7 +33,7 @@ from bough.inference.engine import TableEngine
 from bough.inference.evidence import ContextEvidence
 from bough.inference.kernels import vector as kernels
 from bough.inference.kernels import vector_draws as draws
-from bough.inference.normals import standard_normals
+from bough.inference.normals import scaled_normals
 from bough.inference.slots import grown
 from bough.model.model import Model
 
@@ -247,10 +247,10 @@ class VectorEngine(TableEngine):
         )  # fmt: skip
         return normals
 
-    def touched_values(self, rng: np.random.Generator) -> Floats:
-        """(T, d) a joint draw of the touched nodes, by slot."""
+    def touched_values(self, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+        """(T, d) a joint draw of the touched nodes, by slot, its deviations from the mean times the scale."""
         n = self.slots.count
-        values = standard_normals(rng, (n, len(self._mean)))
+        values = scaled_normals(rng, (n, len(self._mean)), scale)
         slots = np.arange(n, dtype=np.int32)
         draws.sample_some(
             values, self.slots.parent, self.slots.class_, self._factor, self._mean, slots, self._pull, self._target,

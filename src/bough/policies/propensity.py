@@ -20,7 +20,7 @@ from scipy.special import betaincc, ndtr
 
 from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.answers import BestActions
-from bough.inference.normals import standard_normals
+from bough.inference.normals import scaled_normals
 from bough.inference.search import PreparedSearch
 from bough.posterior import Posterior
 
@@ -162,14 +162,14 @@ class Laws(NamedTuple):
         return (centre if self.gain.ndim == 1 else centre.sum(axis=-1)) + self.offset
 
 
-def laws_of(posterior: Posterior, nodes: Nodes, context: Floats | None) -> Laws:
-    """The laws of actions, which have parents."""
+def laws_of(posterior: Posterior, nodes: Nodes, context: Floats | None, scale: float) -> Laws:
+    """The laws of actions, which have parents, in draws whose deviations from the mean are times the scale."""
     laws = [posterior._engine.conditional(node) for node in nodes.tolist()]
     gain, offset, covariance = (np.array(part, dtype=np.float64) for part in zip(*laws, strict=True))
     if context is None:
-        return Laws(gain, offset, np.sqrt(covariance))
+        return Laws(gain, offset, scale * np.sqrt(covariance))
     variance = np.einsum("i,nij,j->n", context, covariance, context)
-    return Laws(context @ gain, offset @ context, np.sqrt(np.maximum(variance, 0.0)))
+    return Laws(context @ gain, offset @ context, scale * np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _chances(scores: Floats, own: Floats, centre: Floats, deviation: Floats, k: int) -> Floats:
@@ -186,19 +186,21 @@ def _chances(scores: Floats, own: Floats, centre: Floats, deviation: Floats, k: 
 class Drawn:
     """Chances from draws of all candidates: for few of them, and for trees that cannot be searched."""
 
-    def __init__(self, posterior: Posterior, asked: Asked, candidates: Nodes, rng: np.random.Generator) -> None:
+    def __init__(
+        self, posterior: Posterior, asked: Asked, candidates: Nodes, rng: np.random.Generator, scale: float
+    ) -> None:
         self._engine = posterior._engine
-        self._context, self._k, self._rng = asked.context, asked.k, rng
+        self._context, self._k, self._rng, self._scale = asked.context, asked.k, rng, scale
         self._nodes, self._position = posterior._catalogue.with_ancestors(candidates)
         self._leaves = np.searchsorted(self._nodes, candidates)
         self._asked = np.searchsorted(candidates, asked.nodes)
         self._parents = self._position[self._leaves[self._asked]]
-        self._laws = laws_of(posterior, asked.nodes, asked.context)
+        self._laws = laws_of(posterior, asked.nodes, asked.context, scale)
         self._shape = (len(self._nodes), *np.shape(posterior._engine.model.mean))
         self.width = int(np.prod(self._shape))
 
     def __call__(self, n: int) -> Floats:
-        draws = standard_normals(self._rng, (n, *self._shape))
+        draws = scaled_normals(self._rng, (n, *self._shape), self._scale)
         for draw in draws:
             self._engine.transform_some(self._nodes, self._position, draw)
         scores = draws[:, self._leaves]
@@ -217,7 +219,7 @@ class Searched:
         own = search.slots.find(asked.nodes)
         parents = search.slots.parent[own]
         self._places = np.concatenate([own, parents])
-        self._laws = laws_of(posterior, asked.nodes, asked.context)
+        self._laws = laws_of(posterior, asked.nodes, asked.context, search.scale)
         # A vector has to be known whole where the law is not the prior's, which needs its value alone.
         self._touched = np.flatnonzero(posterior._engine.slots.find(asked.nodes) >= 0)
         self._above = parents[self._touched]
@@ -243,15 +245,20 @@ class Searched:
 
 
 def chances_of_posterior(
-    posterior: Posterior, asked: Asked, searches: bool, choices: Callable[[], Nodes], rng: np.random.Generator
+    posterior: Posterior,
+    asked: Asked,
+    searches: bool,
+    choices: Callable[[], Nodes],
+    rng: np.random.Generator,
+    scale: float = 1.0,
 ) -> Chances:
-    """The chances of actions to be the best of a posterior draw."""
+    """The chances of actions to be the best of a posterior draw whose deviations from the mean are times the scale."""
     if asked.candidates is None and searches:
         left_out = np.union1d(asked.excluded, asked.nodes).astype(np.int32)
-        search = posterior._search_state.without(posterior._engine, asked.context, left_out)
+        search = posterior._search_state.without(posterior._engine, asked.context, left_out, scale)
         if search is not None:
             return Searched(posterior, asked, search, rng)
-    return Drawn(posterior, asked, choices() if asked.candidates is None else asked.candidates, rng)
+    return Drawn(posterior, asked, choices() if asked.candidates is None else asked.candidates, rng, scale)
 
 
 def named_probabilities(mean: Mean, place: Integers, asked: Flags) -> Propensity:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Floats, Nodes
 from bough.inference.answers import BestActions
 from bough.inference.vector import scores_in
@@ -24,6 +25,10 @@ class HierTS(PosteriorPolicy):
     In a tree of more than 2,000 nodes the sample is searched for its best actions without drawing what cannot win,
     which has the same law and costs about what has been observed. `search=False` draws everything, always, and
     `search=True` searches in small trees too.
+
+    `explore` multiplies how far the sample deviates from the posterior mean. 1 is Thompson sampling; with less the
+    policy explores less, and with 0 it takes the action with the highest posterior mean, as `Greedy` does where rewards
+    are Gaussian. The page "How much to explore" says when less is more.
 
     With ``refit=True`` the sizes of the prior's variances, the noise and the mean are learned from the policy's own
     observations, at 20, 40, 80, ... of them; until then the given model holds. With a `half_life` rewards fade as the
@@ -47,36 +52,56 @@ class HierTS(PosteriorPolicy):
         search: bool | None = None,
         refit: bool = False,
         half_life: Any = None,
+        explore: float = 1.0,
     ) -> None:
+        self._explore = _checked_explore(explore)
         super().__init__(model, seed, refit=refit, half_life=half_life)
         self._search = _checked_search(search)
 
     @property
+    def explore(self) -> float:
+        """The factor on how far a draw deviates from the posterior mean: 1 is Thompson sampling, 0 explores nothing.
+
+        >>> import bough
+        >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))
+        >>> bough.HierTS(model, seed=0, explore=0.5).explore
+        0.5
+        """
+        return self._explore
+
+    @property
     def _options(self) -> dict[str, Any]:
-        return {**super()._options, "search": self._search}
+        given = {} if self._explore == 1.0 else {"explore": self._explore}  # files without it are of Thompson sampling
+        return {**super()._options, "search": self._search, **given}
 
     def _choose(self, context: Floats | None, k: int, candidates: Nodes | None, excluded: Nodes) -> BestActions:
         posterior = self.posterior
+        if not self._explore:
+            return super()._choose(context, k, candidates, excluded)
         if candidates is not None:
-            parameters = posterior._sample_leaves(candidates, self._rng)
+            parameters = posterior._sample_leaves(candidates, self._rng, self._explore)
             scores = parameters if context is None else scores_in(context, parameters)
             chosen = largest(scores, k, self._rng)
             return BestActions(candidates[chosen], scores[chosen])
         if self._searches:
-            best = posterior._search(self._rng, context, k, excluded)
+            best = posterior._search(self._rng, context, k, excluded, self._explore)
             if best is not None:
                 return best
             excluded = posterior._fold(excluded)
         return super()._choose(context, k, None, excluded)
 
     def _probabilities(self, asked: Asked, samples: int, rng: np.random.Generator) -> Mean:
+        if not self._explore:
+            return self._certain(asked)
         chances = chances_of_posterior(
-            self.posterior, asked, self._searches, lambda: self._choices(asked.excluded), rng
+            self.posterior, asked, self._searches, lambda: self._choices(asked.excluded), rng, self._explore
         )
         return estimated(chances, len(asked.nodes), samples)
 
     @property
     def _searches(self) -> bool:
+        if not self._explore:  # all untouched siblings tie
+            return False
         return self.posterior._catalogue.n_tree_nodes > SMALL if self._search is None else self._search
 
     def _prepare(self) -> None:
@@ -84,7 +109,9 @@ class HierTS(PosteriorPolicy):
             self.posterior._fold()
 
     def _scores(self, context: Floats | None) -> Floats:
-        parameters = self.posterior.model.tree.at_leaves(self.posterior.sample(self._rng))
+        posterior = self.posterior
+        draw = posterior._draw(self._rng, self._explore) if self._explore else posterior.mean
+        parameters = posterior.model.tree.at_leaves(draw)
         return parameters if context is None else scores_in(context, parameters)
 
 
@@ -123,6 +150,13 @@ class TS(HierTS):
 
     def _assumed(self, model: Model) -> Model:
         return model.independent()
+
+
+def _checked_explore(explore: Any) -> float:
+    factor = _checks.number(explore, "explore")
+    if factor < 0.0:
+        raise ValueError(f"explore is {explore!r}; give a factor of at least 0, such as 1 for Thompson sampling")
+    return factor
 
 
 def _checked_search(search: bool | None) -> bool | None:
