@@ -237,23 +237,6 @@ def test_the_gradient_with_contexts_is_that_of_the_approximate_evidence(kind, st
     check_gradient(objective, start + 0.1 * np.random.default_rng(2).normal(size=len(start)))
 
 
-def test_the_evidence_with_one_context_is_that_of_the_k_armed_model():
-    """A site a row and a site a leaf are other approximations, of the same evidence."""
-    tree = bough.Tree.balanced(5, 2)
-    rng = np.random.default_rng(3)
-    actions = rng.choice(tree.leaves, 600)
-    score = bough.BernoulliModel(tree, -1.0, bough.by_depth([0.0, 0.5, 0.3])).draw(rng)[actions]
-    rewards = (rng.random(600) < expit(score)).astype(float)
-    log = bough.Statistics.from_rows(actions, rewards)
-    one = bough.fit_prior(tree, log, model=bough.BernoulliModel)
-    rows = bough.Observations(actions, rewards, np.ones((600, 1)))
-    other = bough.fit_prior(tree, rows, model=bough.BernoulliModel)
-    assert other.log_evidence == pytest.approx(one.log_evidence, abs=0.05)
-    assert other.mean[0] == pytest.approx(one.mean, abs=0.02)
-    for name in ("depth 1", "depth 2"):
-        assert other.covariances[name][0, 0] == pytest.approx(one.covariances[name], rel=0.05)
-
-
 @pytest.mark.parametrize(("name", "kind"), [("cbpp", "bernoulli"), ("ticks", "poisson")])
 def test_random_intercepts_are_those_of_lme4(name, kind):
     """With a known root, leaves are apart and nothing is approximate but quadrature, in lme4 as here."""

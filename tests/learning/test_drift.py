@@ -214,11 +214,43 @@ def test_agents_go_along_with_what_was_found():
     agent = moving.agent(1, slower=10.0, search=True)
     assert agent.posterior.model.drift == pytest.approx(10.0 * moving.half_life)
     agent.update(agent.decide(), 1.0)
-    faded = replace(moving, kind="half_life", half_life=timedelta(days=2), model=still.model)
-    assert faded.agent(seed=0).posterior.half_life == timedelta(days=6)
+    faded = replace(moving, kind="half_life", half_life=2.0, model=still.model)
+    assert faded.agent(seed=0).posterior.half_life == 6.0
     for wrong in (0.0, -1.0, "slow", float("nan")):
         with pytest.raises(ValueError, match="slower"):
             moving.agent(slower=wrong)
+
+
+@pytest.mark.parametrize("kind", ["none", "half_life", "drift"])
+def test_posteriors_and_agents_of_a_fit_have_observed_the_log_at_its_times(kind):
+    log = simulated(5.0, 800, 6).with_columns(day=polars.col("day").floor() + 3.0)  # several rewards at one time
+    fit = fitted(log)
+    model = replace(fit.model, drift=8.0 if kind == "drift" else None)
+    fit = replace(fit, kind=kind, half_life=None if kind == "none" else 8.0, model=model)
+    for slower, known in ((1.0, fit.posterior), (3.0, fit.agent(seed=0).posterior)):
+        expected = bough.Posterior(
+            replace(model, drift=8.0 * slower if kind == "drift" else None),
+            half_life=8.0 * slower if kind == "half_life" else None,
+        )
+        expected.update(log["product"], log["sales"], at=log["day"])
+        assert known.now == expected.now == log["day"].max()
+        np.testing.assert_allclose(known.mean, expected.mean, atol=1e-9)
+        np.testing.assert_allclose(known.covariance, expected.covariance, atol=1e-9)
+        if kind != "drift":
+            assert known.log_evidence() == pytest.approx(expected.log_evidence(), abs=1e-6)
+        known.update(5, 1.0, at=200.0)
+        assert fit.posterior.now == log["day"].max()
+
+
+def test_agents_of_a_log_with_dates_go_on_with_dates():
+    log = simulated(10.0, 400, 3).with_columns(day=polars.col("day").floor())
+    start = datetime(2024, 2, 1)
+    for zone in (None, UTC):
+        times = [(start + timedelta(days=day)).replace(tzinfo=zone) for day in log["day"]]
+        fit = fitted(log.with_columns(day=polars.Series(times)))
+        agent = fit.agent(seed=0)
+        assert agent.now == fit.posterior.now == max(times)
+        agent.update(agent.decide(), 1.0, at=max(times) + timedelta(days=1))
 
 
 def test_the_summary_marks_what_is_best():

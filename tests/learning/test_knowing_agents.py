@@ -142,7 +142,10 @@ def test_a_fit_survives_pickling_whether_or_not_it_was_asked_for_its_posterior(k
 
 class Unteachable:
     def __init__(self, model, seed=None):
-        pass
+        self.tree = model.tree
+
+    def decide(self):
+        return self.tree.actions[0]
 
 
 @pytest.mark.parametrize(
@@ -151,6 +154,7 @@ class Unteachable:
         ({"policy": "Thompson"}, "unknown policy 'Thompson'; there are HierTS"),
         ({"policy": ""}, "unknown policy ''"),
         ({"policy": 3}, "policy is 3; give a policy's class, such as bough.TS, or its name"),
+        ({"policy": int}, "policy is <class 'int'>; give a policy's class"),
         ({"policy": Unteachable}, "policy makes a Unteachable, which cannot take in a log"),
         ({"which": 1}, "which is 1, and the fit has 1 tree"),
         ({"which": -1}, "which is -1; give a whole number of at least 0"),

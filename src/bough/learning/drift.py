@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from bough.learning.timed_log import TimedLog
 from bough.model.covariance import ClassCovariances
 from bough.model.gaussian import GaussianModel
 from bough.policy_table import named
+from bough.posterior import Posterior
 from bough.tree.tree import Tree
 
 Kind = Literal["none", "half_life", "drift"]
@@ -47,6 +48,8 @@ class DriftFit:
     >>> fit = bough.fit_drift(tree, log, action="side", reward="reward", time="day")
     >>> fit.kind, fit.half_life, fit.model.drift
     ('none', None, None)
+    >>> fit.agent(seed=0)
+    HierTS(n_actions=2, n_observations=8)
     """
 
     kind: Kind
@@ -65,13 +68,31 @@ class DriftFit:
     """How many blocks of time the log was cut into."""
     n_predicted: int
     """How many rewards were predicted: all but the first block's."""
+    log: TimedLog = field(compare=False)
+    """The rewards with their times, which `posterior` and `agent` observe."""
 
     def __repr__(self) -> str:
         shown = "" if self.half_life is None else f", half_life={_shown(self.half_life)}"
         return f"DriftFit({self.kind}{shown}, n_blocks={self.n_blocks})"
 
+    @property
+    def posterior(self) -> Posterior:
+        """A fresh posterior of the fitted model at the fitted pace, which has observed the log at its times.
+
+        >>> import bough, polars
+        >>> tree = bough.Tree.from_nested(["left", "right"])
+        >>> log = polars.DataFrame({"side": ["left", "right"] * 4, "reward": [1, 2, 2, 2, 1, 3, 2, 2], "day": range(8)})
+        >>> posterior = bough.fit_drift(tree, log, action="side", reward="reward", time="day").posterior
+        >>> posterior, posterior.now
+        (Posterior(n_actions=2, dim=1, n_observations=8), 7.0)
+        """
+        posterior = Posterior(self.model, half_life=self.half_life if self.kind == "half_life" else None)
+        actions, rewards, times = self.log.as_rewards(self.model.tree)
+        posterior.update(actions, rewards, at=times)
+        return posterior
+
     def agent(self, seed: Any = None, slower: float = 3.0, **options: Any) -> Any:
-        """A fresh `HierTS` that goes along with what was found; it has seen nothing yet.
+        """A `HierTS` that goes along with what was found, and has observed the log at its times.
 
         Its half-life is `slower` times the fitted one: Thompson sampling explores too much where what it learns
         expires, and 3 to 10 times the pace that predicts best has less regret. Options are those of `HierTS`.
@@ -79,8 +100,9 @@ class DriftFit:
         >>> import bough, polars
         >>> tree = bough.Tree.from_nested(["left", "right"])
         >>> log = polars.DataFrame({"side": ["left", "right"] * 4, "reward": [1, 2, 2, 2, 1, 3, 2, 2], "day": range(8)})
-        >>> bough.fit_drift(tree, log, action="side", reward="reward", time="day").agent(seed=0)
-        HierTS(n_actions=2, n_observations=0)
+        >>> agent = bough.fit_drift(tree, log, action="side", reward="reward", time="day").agent(seed=0)
+        >>> agent, agent.now
+        (HierTS(n_actions=2, n_observations=8), 7.0)
         """
         if not _checks.number(slower, "slower") > 0.0:
             raise ValueError(f"slower is {slower!r}; give a positive number, such as 3.0")
@@ -89,7 +111,10 @@ class DriftFit:
             model = replace(model, drift=self.half_life * float(slower))
         elif self.kind == "half_life":
             options = {"half_life": self.half_life * float(slower), **options}
-        return named("HierTS").policy(model, seed, **options)
+        agent = named("HierTS").policy(model, seed, **options)
+        actions, rewards, times = self.log.as_rewards(model.tree)
+        agent.update(actions, rewards, at=times)
+        return agent
 
     def summary(self) -> str:
         """The log predictive density of each kind, what it gains over "none", and its half-life."""
@@ -165,7 +190,7 @@ def fit_drift(
     if scores[found] < none + _WORTH:
         found = "none"
     return DriftFit(
-        found, half_lives[found], models[found], scores, half_lives, profile, rows.n_blocks, rows.n_predicted
+        found, half_lives[found], models[found], scores, half_lives, profile, rows.n_blocks, rows.n_predicted, rows
     )
 
 

@@ -233,7 +233,7 @@ def _checked_policy(policy: Any) -> Any:
     """A policy's class. Policies stand to the right of learning, so that it goes by the name that the façade loads."""
     if policy is None or isinstance(policy, str):
         return named("HierTS" if policy is None else policy).policy
-    if not callable(policy):
+    if not callable(policy) or (isinstance(policy, type) and not hasattr(policy, "decide")):
         raise ValueError(f"policy is {policy!r:.80}; give a policy's class, such as bough.TS, or its name")
     return policy
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import UTC, timedelta
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
 
-from bough._arrays import Floats, Integers, Nodes
+from bough._arrays import Floats, Integers, Names, Nodes
 from bough._frames import collected
 from bough.data.logs import Bad, read_rows
 from bough.data.rows import Observations
@@ -18,6 +18,8 @@ from bough.tree.tree import Tree
 
 _MOST_BLOCKS = 100
 _MICRO = 1e-6
+
+Times = Literal["numbers", "dates", "dates with a zone"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,9 @@ class TimedLog:
     """(n,) around the average."""
     block: Integers
     """(n,) ascending."""
-    has_dates: bool
+    start: float
+    """The first time as the log has it; in microseconds since 1970 where it has dates."""
+    kind: Times
 
     @classmethod
     def read(cls, log: Any, tree: Tree, action: str, reward: str, time: str, bad: Bad) -> TimedLog:
@@ -46,24 +50,24 @@ class TimedLog:
         for what, column in (("action", action), ("reward", reward), ("time", time)):
             if not isinstance(column, str):
                 raise ValueError(f"{what} is {column!r}; give the name of a column")
-        log, has_dates = _with_numbers(log, action, reward, time)
+        log, kind = _with_numbers(log, action, reward, time)
         rows, _ = read_rows(log, tree, action, reward, [time], bad=bad)
-        times = rows.context[:, 0]
-        times = (times - times.min(initial=np.inf)) * (_MICRO if has_dates else 1.0)
-        return cls._of(tree.action_nodes(rows.action), np.asarray(rows.reward), times, has_dates)
+        start = float(rows.context[:, 0].min(initial=np.inf))
+        times = (rows.context[:, 0] - start) * (1.0 if kind == "numbers" else _MICRO)
+        return cls._of(tree.action_nodes(rows.action), np.asarray(rows.reward), times, start, kind)
 
     @classmethod
-    def _of(cls, leaves: Nodes, rewards: Floats, times: Floats, has_dates: bool) -> TimedLog:
+    def _of(cls, leaves: Nodes, rewards: Floats, times: Floats, start: float, kind: Times) -> TimedLog:
         block = _blocks(times)
         order = np.lexsort((times, leaves, block))
         leaves, rewards, times, block = leaves[order], rewards[order], times[order], block[order]
         first = np.ones(len(leaves), dtype=np.bool_)
         first[1:] = (leaves[1:] != leaves[:-1]) | (times[1:] != times[:-1])
-        start = np.flatnonzero(first)
-        count = np.diff(np.append(start, len(leaves))).astype(np.float64)
-        average = np.add.reduceat(rewards, start) / count
-        squares = np.add.reduceat((rewards - np.repeat(average, count.astype(np.int64))) ** 2, start)
-        return cls(leaves[start], times[start], count, average, squares, block[start], has_dates)
+        rows = np.flatnonzero(first)
+        count = np.diff(np.append(rows, len(leaves))).astype(np.float64)
+        average = np.add.reduceat(rewards, rows) / count
+        squares = np.add.reduceat((rewards - np.repeat(average, count.astype(np.int64))) ** 2, rows)
+        return cls(leaves[rows], times[rows], count, average, squares, block[rows], start, kind)
 
     @property
     def n_blocks(self) -> int:
@@ -93,23 +97,45 @@ class TimedLog:
         count, total, squares = (np.bincount(place, values).astype(np.float64) for values in sums)
         return Statistics(tree.actions[np.searchsorted(tree.leaves, leaves)], count, total, squares)
 
+    def as_rewards(self, tree: Tree) -> tuple[Names, Floats, Any]:
+        """Actions, rewards and times as `update` takes them: those of one row scatter as far as the log's own did.
+
+        Of a count n, an average and a sum of squares s around it, one reward is the average where n is odd, and the
+        others are in pairs at the same distance from it on both sides.
+        """
+        count = self.count.astype(np.int64)
+        place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)  # within its row
+        paired = place < np.repeat(count - count % 2, count)
+        distance = np.sqrt(self.squares / np.maximum(count - count % 2, 1))
+        rewards = np.repeat(self.average, count) + np.where(place % 2, 1.0, -1.0) * paired * np.repeat(distance, count)
+        names = tree.actions[np.searchsorted(tree.leaves, np.repeat(self.leaves, count))]
+        return names, rewards, self._as_given(np.repeat(self.times, count))
+
+    def _as_given(self, times: Floats) -> Any:
+        """Times since the first one as the log had them: numbers, or datetimes."""
+        if self.kind == "numbers":
+            return self.start + times
+        dates = np.rint(self.start + times / _MICRO).astype(np.int64).astype("datetime64[us]")
+        return dates if self.kind == "dates" else [one.replace(tzinfo=UTC) for one in dates.tolist()]
+
     def shown(self, half_life: float) -> float | timedelta:
         """A span of time in the user's units."""
-        return timedelta(seconds=half_life) if self.has_dates else half_life
+        return half_life if self.kind == "numbers" else timedelta(seconds=half_life)
 
 
-def _with_numbers(log: Any, action: str, reward: str, time: str) -> tuple[Any, bool]:
-    """The log with its dates, if its times are such, as numbers of microseconds; whether they are."""
+def _with_numbers(log: Any, action: str, reward: str, time: str) -> tuple[Any, Times]:
+    """The log with its dates, if its times are such, as numbers of microseconds; what they are."""
     try:
         frame: Any = nw.from_native(log)
         schema = frame.collect_schema()
     except (TypeError, nw.exceptions.NarwhalsError):
-        return log, False  # a path; or whoever reads it will say what is wrong
+        return log, "numbers"  # a path; or whoever reads it will say what is wrong
     names = list(dict.fromkeys((action, reward, time)))
     if not all(name in schema for name in names) or not isinstance(schema[time], (nw.Datetime, nw.Date)):
-        return log, False
+        return log, "numbers"
+    kind: Times = "dates with a zone" if getattr(schema[time], "time_zone", None) else "dates"
     kept = collected(frame.select(*names))  # not every engine can make numbers of dates, and rows are read anyway
-    return kept.with_columns(nw.col(time).dt.timestamp("us").cast(nw.Float64)).to_native(), True
+    return kept.with_columns(nw.col(time).dt.timestamp("us").cast(nw.Float64)).to_native(), kind
 
 
 def _blocks(times: Floats) -> Integers:
