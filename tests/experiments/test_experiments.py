@@ -12,7 +12,7 @@ import pytest
 from matplotlib.text import Text
 
 from bough import cli
-from bough.experiments import branching, clicks, drift, heights, registry, runner, synthetic
+from bough.experiments import branching, clicks, drift, explore, heights, registry, runner, synthetic
 from bough.experiments.claims import by_gaps, judge
 from bough.experiments.experiment import CellResult, Experiment, Outcome, Settings, Verdict
 from bough.experiments.figures import draw
@@ -452,6 +452,30 @@ def test_worlds_that_move_are_played_when_asked_for(tmp_path, capsys):
     report = (tmp_path / "report.md").read_text()
     assert "| actions drift | 64 |" in report
     assert "a half-life of 1,000 rounds" in report
+
+
+def test_factors_are_judged_by_the_data():
+    def judged(less, thompson, greedy, more):
+        regrets = dict(
+            zip(map(explore.label, explore.FACTORS), (greedy, less, less, less, thompson, more), strict=True)
+        )
+        return [claim.verdict for claim in explore.claims([made_up(cell, regrets) for cell in explore.CELLS])]
+
+    assert judged(less=50.0, thompson=100.0, greedy=300.0, more=150.0) == ["holds", "holds", "holds"]
+    assert judged(less=150.0, thompson=100.0, greedy=50.0, more=70.0) == ["does not hold"] * 3
+
+
+def test_how_much_to_explore_is_played_when_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(explore, "find_spec", lambda _name: None)  # as where the grocery is not installed
+    assert "explore" not in [experiment.name for experiment in make_plan((), Options()).wanted]
+    assert cli.main(["reproduce", "explore", "--runs", "3", "--rounds", "80", "--out", str(tmp_path)]) == 0
+    assert "Long runs: Thompson sampling below Greedy" in capsys.readouterr().out
+    assert (tmp_path / "explore.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "explore.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 3 * 6 * 80
+    rows = [line for line in (tmp_path / "report.md").read_text().splitlines() if line.startswith("| Problem 1")]
+    assert [row.split(" | ")[1:3] for row in rows] == [["0.25", "16"], ["1", "64"]]
+    assert all("| 1.00 |" in row and "**" in row for row in rows)
 
 
 def test_what_was_played_on_request_stays_in_the_report(tmp_path, monkeypatch):
