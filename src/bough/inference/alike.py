@@ -13,6 +13,7 @@ the density of the best action at x given that all are at most x.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +33,8 @@ class Recipe(NamedTuple):
 
     class_: int
     """The covariance class of the top node."""
-    count: int
-    """How many children it has; none where it is an action."""
+    n_children: int
+    """How many it has; none where it is an action."""
     child: int
     """The type of its children; -1 where it has none."""
 
@@ -63,7 +64,7 @@ class Alike:
         """(V,) the type of the subtree below each node; -1 where it is not alike throughout."""
         self.recipes: list[Recipe] = []
         n_children = np.diff(tree.child_start)
-        for start, end in reversed(list(zip(tree.level_start[:-1].tolist(), tree.level_start[1:].tolist(), strict=True))):
+        for start, end in reversed(list(pairwise(tree.level_start.tolist()))):
             nodes = np.arange(start, end)
             leaves, inner = nodes[n_children[nodes] == 0], nodes[n_children[nodes] > 0]
             self._add(leaves, class_of_node[leaves], np.zeros(len(leaves), np.int64), np.full(len(leaves), -1))
@@ -74,6 +75,8 @@ class Alike:
                 same = (least == most) & (least >= 0)
                 kept = inner[same]
                 self._add(kept, class_of_node[kept], n_children[kept], least[same])
+        self.unlike = np.flatnonzero(self.of_node < 0).astype(np.int32)
+        """The inner nodes below which not all is alike."""
         self._tables: dict[tuple[tuple[float, int], ...], Table | None] = {}
 
     def _add(self, nodes: Nodes, classes: Nodes, counts: Integers, children: Nodes) -> None:
@@ -88,8 +91,8 @@ class Alike:
     def n_actions(self, type_: int) -> int:
         """How many actions a subtree of this type has."""
         recipe, n = self.recipes[type_], 1
-        while recipe.count:
-            n *= recipe.count
+        while recipe.n_children:
+            n *= recipe.n_children
             recipe = self.recipes[recipe.child]
         return n
 
@@ -98,8 +101,8 @@ class Alike:
         steps = []
         recipe = self.recipes[type_]
         while True:
-            steps.append((float(deviation[recipe.class_]), recipe.count))
-            if not recipe.count:
+            steps.append((float(deviation[recipe.class_]), recipe.n_children))
+            if not recipe.n_children:
                 break
             recipe = self.recipes[recipe.child]
         key = tuple(steps)
@@ -126,7 +129,7 @@ def _grid(reach: float, step: float) -> Floats:
     half = math.ceil(reach / step)
     if half > _LARGEST:
         raise TooFineError
-    return step * np.arange(-half, half + 1)
+    return np.asarray(step * np.arange(-half, half + 1), dtype=np.float64)
 
 
 def _action(deviation: float) -> Table:

@@ -16,12 +16,12 @@ from bough.inference.alike import Alike, TooFineError
 from bough.inference.kernels import winning as kernels
 
 PER_WIDTH = 1.0  # points of a node's grid in one width of what is integrated over it
-PANEL = 4.0  # widths of a panel of Gauss-Legendre points
+PANEL = 6.5  # widths of a panel of Gauss-Legendre points
 POINTS = 12  # of a panel
 MOST_WORK = 2e10  # numbers to go through, beyond which draws are quicker
 _MOST_PANELS = 1_000
 _MOST_NUMBERS = 2e7  # that messages may take at once
-_MOST_AT_ONCE = 96  # points of x
+_MOST_AT_ONCE = 48  # points of x
 _NEGLIGIBLE = 1e-17  # where the best is lower with this probability, nothing more is looked at
 
 
@@ -49,7 +49,7 @@ class Groups(NamedTuple):
     """(n,) the place."""
     type: Integers
     """(n,) which type they are of."""
-    count: Integers
+    n_alike: Integers
     """(n,) how many there are."""
 
 
@@ -115,9 +115,7 @@ class _SteppedTree:
         self._choosable, self._tilt = places.choosable, tilt
         self._node, up = np.empty(n_places, dtype=np.int32), np.empty(n_places + 1, dtype=np.int32)
         law = np.empty((n_places + 1, 3))
-        n = kernels.contract(
-            places.parent, places.gain, places.offset, places.deviation, self._node, up, law
-        )
+        n = kernels.contract(places.parent, places.gain, places.offset, places.deviation, self._node, up, law)
         self._up, self._law = up[:n], law[:n]
         self._ties = np.bincount(self._node[places.choosable], minlength=n).astype(np.float64)
         self._take_groups(groups, alike, class_deviation)
@@ -136,12 +134,12 @@ class _SteppedTree:
         has_steps = np.array([table is not None for table in tables], dtype=np.bool_)
         self._owner, self._has_steps = self._node[groups.owner], has_steps[type_]
         tied = ~self._has_steps
-        np.add.at(self._ties, self._owner[tied], groups.count[tied] * self._n_each[tied])
+        np.add.at(self._ties, self._owner[tied], groups.n_alike[tied] * self._n_each[tied])
         kept = np.flatnonzero(self._has_steps)
         self._kept = kept = kept[np.argsort(self._owner[kept], kind="stable")]
         start = np.searchsorted(self._owner[kept], np.arange(len(self._up) + 1))
         number = (np.cumsum(has_steps) - 1)[type_[kept]].astype(np.int32)
-        self._groups = start, number, groups.count[kept].astype(np.float64)
+        self._groups: tuple[Integers, Nodes, Floats] = (start, number, groups.n_alike[kept].astype(np.float64))
         listed = [table for table in tables if table is not None]
         self._type_variance = np.array([table.variance for table in listed])
         self._type_width = np.array([table.width for table in listed])
@@ -240,7 +238,9 @@ class _SteppedTree:
         atom = 0.0
         if self._ties[0] > 0.0 and begin == 0 and (not len(x) or x[0] == 0.0):
             node_wins[0] = atom = at_most[0] if len(x) else 1.0
-        return self._shared_out(node_wins, group_wins, MaximumLaw(x[begin:], at_most[begin:], density[begin:], weight[begin:], atom))
+        seen = slice(begin, None)
+        maximum = MaximumLaw(x[seen], at_most[seen], density[seen], weight[seen], atom)
+        return self._shared_out(node_wins, group_wins, maximum)
 
     def _shared_out(self, node_wins: Floats, group_wins: Floats, maximum: MaximumLaw) -> Winners:
         """The probability of each action: those that tie have equal parts."""

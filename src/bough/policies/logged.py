@@ -10,8 +10,10 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
+from bough._checks import listed
 from bough.inference.answers import BestActions
-from bough.policies.base import ScoringPolicy, checked_k, listed
+from bough.inference.chances import tied_shares
+from bough.policies.base import ScoringPolicy, checked_k
 from bough.policies.decision import Decision
 from bough.policies.propensity import (
     Asked,
@@ -21,7 +23,6 @@ from bough.policies.propensity import (
     estimated,
     named_probabilities,
     own_generator,
-    tied_shares,
 )
 
 

@@ -11,7 +11,7 @@ from bough.inference.answers import BestActions
 from bough.model.model import Model
 from bough.policies.base import largest
 from bough.policies.posterior_policy import PosteriorPolicy
-from bough.policies.propensity import Asked, Mean, chances_of_posterior, estimated
+from bough.policies.propensity import Asked, Mean, chances_of_posterior, estimated, exact_probabilities
 from bough.posterior import Posterior
 
 SMALL = 2_000  # nodes: drawing so few takes less time than searching
@@ -69,6 +69,9 @@ class HierTS(PosteriorPolicy):
         return super()._choose(context, k, None, excluded)
 
     def _probabilities(self, asked: Asked, samples: int, rng: np.random.Generator) -> Mean:
+        exact = exact_probabilities(self.posterior, asked, samples, self._searches)
+        if exact is not None:
+            return exact
         chances = chances_of_posterior(
             self.posterior, asked, self._searches, lambda: self._choices(asked.excluded), rng
         )

@@ -10,6 +10,7 @@ A SOFT node has the same points for every x. A HARD one cannot be above x, so it
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ _NORMAL = np.array([[0.5 * math.erfc(-z * math.sqrt(0.5)), math.exp(-0.5 * z * z
 
 
 @kernel
-def _below(z: float) -> float:
+def _below(z: float) -> Any:
     """P(a standard normal is at most z), by the cubic with the right values and slopes at both ends of a cell."""
     if z >= _TO:
         return 1.0
@@ -41,11 +42,12 @@ def _below(z: float) -> float:
     low, high = _NORMAL[i, 0], _NORMAL[i + 1, 0]
     slope_low, slope_high = _NORMAL[i, 1] / _PER_UNIT, _NORMAL[i + 1, 1] / _PER_UNIT
     rise = high - low
-    return low + u * (slope_low + u * (3.0 * rise - 2.0 * slope_low - slope_high + u * (slope_low + slope_high - 2.0 * rise)))
+    bend = slope_low + slope_high - 2.0 * rise
+    return low + u * (slope_low + u * (rise - slope_low - bend + u * bend))
 
 
 @kernel
-def _interpolated(place: float, table: Floats) -> float:
+def _interpolated(place: float, table: Floats) -> Any:
     """The cubic through the four nearest entries."""
     i = min(max(int(place), 1), len(table) - 3)
     u = place - i
@@ -180,7 +182,7 @@ def panels(
         for i in range(len(top)):
             if top[i] > x and deviation[i] <= 2.0 * narrowest:
                 alike += count[i]
-        x += size * narrowest / math.sqrt(1.0 + math.log(alike))
+        x += size / math.sqrt(_sharpness(narrowest, alike))
         if n == len(edges):
             return 0
         edges[n] = x
@@ -198,8 +200,8 @@ def _density_row(centre: float, deviation: float, point: Floats, row: Floats) ->
     step = (point[n - 1] - point[0]) / (n - 1)
     first = (point[0] - centre) / deviation
     d = step / deviation
-    low = max(0, int(math.ceil((-REACH - first) / d)))
-    high = min(n, int(math.floor((REACH - first) / d)) + 1)
+    low = max(0, math.ceil((-REACH - first) / d))
+    high = min(n, math.floor((REACH - first) / d) + 1)
     if low >= high:
         return 0, 0
     z = first + low * d
@@ -411,9 +413,7 @@ def pass_over(
                         if here[k - start, i] > 0.0:
                             here[k - start, i] = mass[k, i] / here[k - start, i]
                 inner = np.empty((stop - begin, end))
-                _spread(
-                    x[:end], law[j], point[start:finish], above_hard, point[begin:stop], is_hard, here, row, inner
-                )
+                _spread(x[:end], law[j], point[start:finish], above_hard, point[begin:stop], is_hard, here, row, inner)
                 if is_hard:  # its first point, of weight zero, is x itself
                     for i in range(end):
                         found[i] = inner[0, i] * mass[begin, i]
