@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.interpolate import BarycentricInterpolator
 from scipy.optimize import brentq
+from scipy.special import ndtri
 
 from bough import _checks, _seeds
 from bough._arrays import Flags, Floats, Integers, Nodes
@@ -90,7 +91,8 @@ class Maximum:
         if i in (0, len(scores)):
             return float(scores[min(i, len(scores) - 1)])
         near = slice(max(0, i - _NEIGHBOURS // 2), i + _NEIGHBOURS // 2)
-        curve = BarycentricInterpolator(scores[near] - scores[i], at_most[near] - level)
+        normal = ndtri(np.clip(at_most[near], 1e-300, 1.0 - 1e-16))  # which is close to a straight line
+        curve = BarycentricInterpolator(scores[near] - scores[i], normal - ndtri(level))
         return float(scores[i] + brentq(lambda x: float(curve(x)), scores[i - 1] - scores[i], 0.0))
 
 
@@ -226,8 +228,8 @@ def best_of(
         if context is not None or not model.is_scalar:
             context = checked_context(model, context)
         retired = np.array(list(posterior._retired), dtype=np.int32)
-        restored = retired if with_retired else _NOTHING
         candidates, excluded = _choices(posterior, among, exclude, _NOTHING if with_retired else retired)
+        restored = np.setdiff1d(retired, excluded) if with_retired else _NOTHING
         left_out = excluded if with_retired else np.union1d(excluded, retired)
         actions = np.setdiff1d(model.tree.leaves, left_out).astype(np.int32) if candidates is None else candidates
         reward = np.asarray(model.likelihood.expected_reward(*posterior._engine.action_moments(context)))

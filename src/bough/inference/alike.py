@@ -24,7 +24,7 @@ from bough.tree.tree import Tree
 
 _REACH = 9.0  # deviations that a table goes either way
 _PER_WIDTH = 16  # entries of a table in one width of what it tabulates
-_LARGEST = 50_000  # entries of a table
+_LARGEST = 10_000  # entries of a table, to either side
 _SMALLEST = 1e-300
 
 

@@ -18,7 +18,8 @@ from bough.inference.kernels import winning as kernels
 PER_WIDTH = 1.0  # points of a node's grid in one width of what is integrated over it
 PANEL = 6.5  # widths of a panel of Gauss-Legendre points
 POINTS = 12  # of a panel
-MOST_WORK = 2e10  # numbers to go through, beyond which draws are quicker
+MOST_WORK, MOST_WORK_EACH = 1e9, 5e5  # numbers to go through, in all and per place: beyond, draws have to do
+_CUT = 30.0  # how much longer a number takes where a node is cut at x
 _MOST_PANELS = 1_000
 _MOST_NUMBERS = 2e7  # that messages may take at once
 _MOST_AT_ONCE = 48  # points of x
@@ -211,11 +212,14 @@ class _SteppedTree:
 
     def _check_work(self, sizes: Floats, length: Floats, n_x: int) -> None:
         """Refuse what would take too long."""
+        above = np.maximum(self._up, 0)
         step = length / np.maximum(sizes - 1.0, 1.0)
         reached = np.minimum(sizes, 1.0 + 2.0 * kernels.REACH * self._law[:, 2] / np.maximum(step, 1e-300))
-        leaves = self._kind == kernels.LEAF
-        work = (sizes[self._up[1:]] * np.where(leaves, 20.0, reached)[1:]).sum()
-        if not n_x * (work + sizes.sum()) <= MOST_WORK:
+        hard = (self._kind == kernels.HARD) & (self._up >= 0)
+        reached[hard | hard[above]] = (_CUT * sizes)[hard | hard[above]]
+        reached[self._kind == kernels.LEAF] = 20.0  # for a look into a table and an exponential
+        work = (sizes[above] * reached)[1:].sum() + sizes.sum()
+        if not n_x * work <= MOST_WORK + MOST_WORK_EACH * len(self._choosable):
             raise TooFineError
 
     # -- passes --------------------------------------------------------------------------------
@@ -239,6 +243,7 @@ class _SteppedTree:
         if self._ties[0] > 0.0 and begin == 0 and (not len(x) or x[0] == 0.0):
             node_wins[0] = atom = at_most[0] if len(x) else 1.0
         seen = slice(begin, None)
+        at_most = np.maximum.accumulate(np.minimum(at_most, 1.0))  # what is wrong with its last digits aside
         maximum = MaximumLaw(x[seen], at_most[seen], density[seen], weight[seen], atom)
         return self._shared_out(node_wins, group_wins, maximum)
 
