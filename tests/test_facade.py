@@ -18,6 +18,7 @@ def test_the_public_names_are_these():
     assert sorted(bough.__all__) == [
         "BayesUCB",
         "BernoulliModel",
+        "Best",
         "BestActions",
         "BetaTS",
         "Changes",
@@ -34,6 +35,7 @@ def test_the_public_names_are_these():
         "GibbsDraws",
         "Greedy",
         "HierTS",
+        "Maximum",
         "MeanReward",
         "Observations",
         "PoissonModel",
@@ -45,6 +47,7 @@ def test_the_public_names_are_these():
         "Residuals",
         "Simulation",
         "Statistics",
+        "StopDecision",
         "TS",
         "Tree",
         "UnknownNameError",
@@ -75,7 +78,7 @@ def test_every_public_name_has_a_docstring(name):
     "name",
     sorted(
         set(bough.__all__)
-        - {"BestActions", "Conditional", "Estimate", "GibbsDraws", "MeanReward", "Problem", "Propensity", "Residuals"}
+        - {"BestActions", "Conditional", "Estimate", "GibbsDraws", "MeanReward", "Problem", "Residuals"}
         - {"ExplainedNode", "problems", "theory"}
     ),
 )

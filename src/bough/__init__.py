@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bough import theory
+    from bough.best import Best, Maximum, StopDecision
     from bough.data.logs import summarise
     from bough.data.rows import Observations
     from bough.data.statistics import Statistics
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _HOME = {
     "BayesUCB": "bough.policies.baselines",
     "BernoulliModel": "bough.model.bernoulli",
+    "Best": "bough.best",
     "BestActions": "bough.inference.answers",
     "BetaTS": "bough.policies.baselines",
     "Changes": "bough.tree.changes",
@@ -61,6 +63,7 @@ _HOME = {
     "GibbsDraws": "bough.mcmc",
     "Greedy": "bough.policies.baselines",
     "HierTS": "bough.policies.thompson",
+    "Maximum": "bough.best",
     "MeanReward": "bough.model.model",
     "Observations": "bough.data.rows",
     "PoissonModel": "bough.model.poisson",
@@ -72,6 +75,7 @@ _HOME = {
     "Residuals": "bough.simulation.worlds",
     "Simulation": "bough.simulation.result",
     "Statistics": "bough.data.statistics",
+    "StopDecision": "bough.best",
     "TS": "bough.policies.thompson",
     "Tree": "bough.tree.tree",
     "UnknownNameError": "bough.tree.names",
@@ -96,6 +100,7 @@ __all__ = [
     "TS",
     "BayesUCB",
     "BernoulliModel",
+    "Best",
     "BestActions",
     "BetaTS",
     "Changes",
@@ -112,6 +117,7 @@ __all__ = [
     "GibbsDraws",
     "Greedy",
     "HierTS",
+    "Maximum",
     "MeanReward",
     "Observations",
     "PoissonModel",
@@ -123,6 +129,7 @@ __all__ = [
     "Residuals",
     "Simulation",
     "Statistics",
+    "StopDecision",
     "Tree",
     "UnknownNameError",
     "World",

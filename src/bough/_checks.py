@@ -166,6 +166,14 @@ def refuse_masked(values: Any, what: str) -> None:
         raise ValueError(f"the {what} is masked in row {row}, which is a missing value; drop such rows or fill them in")
 
 
+def listed(names: Any, what: str) -> list[Any]:
+    """The names as a list; a `ValueError` where they are one name, or masked."""
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__len__") or getattr(names, "ndim", 1) != 1:
+        raise ValueError(f"{what} is {names!r}; give a list of action names")
+    refuse_masked(names, what)
+    return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
+
+
 def as_names(action: Any) -> list[Any] | Names:
     """A batch's actions as a list or an array; a frame's column gives its values."""
     refuse_masked(action, "action")

@@ -100,7 +100,7 @@ class NodeTable:
     def columns(self) -> dict[str, Any]:
         """What a frame has."""
         return {
-            "name": _one_type(self.tree.node_names.names(self.nodes)),
+            "name": one_type(self.tree.node_names.names(self.nodes)),
             "level": self._levels(),
             "path": paths(self.tree, self.nodes),
             "mean": self.mean,
@@ -132,7 +132,7 @@ def paths(tree: Tree, nodes: Nodes) -> list[str]:
     return found if is_all else [found[place] for place in np.searchsorted(needed, nodes).tolist()]
 
 
-def _one_type(names: list[Hashable]) -> list[Hashable]:
+def one_type(names: list[Hashable]) -> list[Hashable]:
     """Names as a column of a frame can have them: all integers, or else all text."""
     kinds = set(map(type, names))
     return names if kinds <= {int} or kinds <= {str} else list(map(str, names))
@@ -244,7 +244,7 @@ class Explanation:
         [1, 1]
         """
         columns = dict(zip(ExplainedNode._fields, map(list, zip(*self.nodes, strict=True)), strict=True))
-        return make_frame({**columns, "name": _one_type(columns["name"])}, backend)
+        return make_frame({**columns, "name": one_type(columns["name"])}, backend)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the interval of each node of the path, over the mean rewards of its siblings; returns the axes."""

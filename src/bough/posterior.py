@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from bough import _checks, _storage
 from bough._arrays import Nodes
 from bough._frames import make_frame
+from bough.best import Best, best_of
 from bough.data.rows import checked_rows, checked_sums, one_action, rows_of
 from bough.data.statistics import Statistics
 from bough.explanation import Explanation, NodeTable, plot_best
@@ -317,6 +318,34 @@ class Posterior(Living):
         green          0.29  0.17 to 0.44  1 of 2            40    50%
         """
         return Explanation.of(self, action, interval, context)
+
+    def best(
+        self,
+        context: Any = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = None,
+        *,
+        samples: int = 1_000,
+        seed: Any = None,
+    ) -> Best:
+        """How likely each action is to be the best, what committing to it now would cost, and how good the best is.
+
+        `among` restricts the question to the given actions, and `exclude` leaves some out. Retired actions count here,
+        and do not in `HierTS.best`. Without contexts the answer is exact. With a `context`, and where variances are so
+        far apart that it would take too long, it is estimated from that many `samples`, which follow from the `seed`,
+        and `standard_error` says how well.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> posterior = bough.Posterior(bough.BernoulliModel(tree, mean=-2.0))
+        >>> posterior.update(["green", "espresso"], [12, 3], trials=[40, 40])
+        >>> best = posterior.best()
+        >>> best.action, best.probability.round(3), best.expected_loss.round(3)
+        ('green', array([0.638, 0.357, 0.005]), array([0.069, 0.102, 0.274]))
+        >>> round(best.of("tea"), 3), round(best.maximum.mean, 3), round(best.maximum.quantile(0.95), 3)
+        (0.995, 0.358, 0.676)
+        """
+        return best_of(self, context, among, exclude, samples, seed, with_retired=True)
 
     def plot(self, level: int | str | None = None, top: int = 20, context: Any = None, ax: Any = None) -> Any:
         """Draw the mean reward of the best actions, or of the best nodes of a level, with 95% intervals, best first.

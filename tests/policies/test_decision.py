@@ -72,7 +72,13 @@ def assert_as_counted(agent, names, context=None, **how):
 
 
 @pytest.fixture
-def all_samples(monkeypatch):
+def draws_only(monkeypatch):
+    """Have no propensity computed without draws."""
+    monkeypatch.setattr(formulas, "PLACE", np.inf)
+
+
+@pytest.fixture
+def all_samples(monkeypatch, draws_only):
     """Have every propensity take all of its samples, so that nothing depends on when they were enough."""
     monkeypatch.setattr(formulas, "PRECISE", 0.0)
 
@@ -108,7 +114,7 @@ def test_asking_for_propensities_changes_nothing_that_is_decided_later(name, sea
     assert asked.decide(context, k=3) == left.decide(context, k=3)
 
 
-def test_propensities_repeat_for_a_state_and_for_a_seed():
+def test_propensities_repeat_for_a_state_and_for_a_seed(draws_only):
     agent = taught(MODELS["numbers"])
     np.testing.assert_array_equal(agent.propensity(["f"]), agent.propensity(["f"]))
     np.testing.assert_array_equal(agent.propensity(["f"], seed=1), agent.propensity(["f"], seed=1))
@@ -231,7 +237,7 @@ def test_the_standard_error_is_how_far_propensities_are_from_each_other(search, 
     assert (np.abs(spread / claimed - 1.0) < MOST_ERRORS * np.sqrt(2.0 / 299)).all()
 
 
-def test_a_rare_choice_that_counting_cannot_see_has_its_exact_probability():
+def test_a_rare_choice_that_counting_cannot_see_has_its_exact_probability(draws_only):
     """Two independent actions with known laws: the better one wins with probability Phi of their distance."""
     agent = bough.TS(bough.GaussianModel(bough.Tree.from_nested(["good", "bad"])), seed=0)
     agent.update(["good"] * 9 + ["bad"] * 9, [1.5] * 9 + [0.0] * 9)
@@ -244,7 +250,7 @@ def test_a_rare_choice_that_counting_cannot_see_has_its_exact_probability():
 
 
 @pytest.mark.parametrize("k", [1, 10])
-def test_alike_actions_of_a_large_tree_have_equal_shares(k):
+def test_alike_actions_of_a_large_tree_have_equal_shares(k, draws_only):
     agent = bough.HierTS(bough.problems.constant(branching=10, height=4), seed=0)
     assert agent._searches
     name = agent.decide()
@@ -277,7 +283,7 @@ def test_samples_double_until_the_error_is_a_tenth():
     assert taken == [20, 12, 20, 12]
 
 
-def test_an_action_without_a_chance_in_any_draw_has_an_upper_bound():
+def test_an_action_without_a_chance_in_any_draw_has_an_upper_bound(draws_only):
     agent = bough.TS(bough.GaussianModel(bough.Tree.from_nested(["good", "bad"])), seed=0)
     agent.update(["good"] * 50 + ["bad"] * 50, [9.0] * 50 + [-9.0] * 50)
     probability, error, is_bound = agent.propensity(["good", "bad"], samples=400)

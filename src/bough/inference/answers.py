@@ -11,13 +11,17 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import checked_context
+from bough.inference.contest import Contest
 from bough.inference.engine import Engine
 from bough.inference.normals import scaled_normals, standard_normals
+from bough.inference.scalar import ScalarEngine
 from bough.inference.search import Search
+from bough.inference.winning import Winners
 from bough.model.model import MeanReward, Model
 from bough.tree.catalogue import Catalogue
 
 _NOTHING = np.empty(0, dtype=np.int32)
+_MOST_KEPT = 8  # contests
 
 
 class Conditional(NamedTuple):
@@ -248,6 +252,34 @@ class Answers(ABC):
         with self._lock:
             found = self._search_state.best(self._engine, generator, context, k, excluded, scale)
         return None if found is None else BestActions(*found)
+
+    def _winners(
+        self, candidates: Nodes | None, excluded: Nodes, restored: Nodes = _NOTHING, scale: float = 1.0
+    ) -> tuple[Contest, Winners] | None:
+        """How likely each action is to be the best, exactly; None in a contextual model, and where it takes too long.
+
+        Of the candidates, or of all but the excluded and the retired, some of which may be restored for this, in a draw
+        whose deviations from the mean are times the scale. What was found is kept until something changes.
+        """
+        with self._lock:
+            engine = self._engine
+            if not isinstance(engine, ScalarEngine):
+                return None
+            kept = self._answers.setdefault("winners", {})
+            chosen = None if candidates is None else candidates.tobytes()
+            key = chosen, excluded.tobytes(), restored.tobytes(), tuple(self._retired), scale
+            if key not in kept:
+                if len(kept) == _MOST_KEPT:
+                    kept.clear()
+                alike = self._search_state.alike()
+                if candidates is None:
+                    contest = Contest.of_all(engine.slots, engine.model.tree, alike, excluded, restored)
+                else:
+                    contest = Contest.among(self._catalogue, candidates)
+                tilt = float(engine.model.kind.is_exponential)
+                found = contest.winners(engine, alike, tilt=tilt, scale=scale)
+                kept[key] = None if found is None else (contest, found)
+            return kept[key]  # type: ignore[no-any-return]
 
     @property
     def nodes_visited(self) -> int:

@@ -207,6 +207,20 @@ class ScalarEngine(TableEngine):
         loss = variance * float(self._state[slot, kernels.M])  # 1 - gain, without the cancellation
         return gain, offset + loss * self._mean, variance
 
+    def laws(self, nodes: Nodes) -> tuple[Floats, Floats, Floats]:
+        """(n,) three times: the gain, the offset and the deviation of nodes given their parents.
+
+        Values are deviations from the prior mean. Where all deviations are multiplied by a factor, around the same
+        means, gains and offsets stay as they are.
+        """
+        self._made_good()
+        slots = self.slots.find(nodes)
+        touched = np.flatnonzero(slots >= 0)
+        gain, offset = np.ones(len(nodes)), np.zeros(len(nodes))
+        deviation = self._deviation[self._class_of_node.take(nodes, mode="clip")]  # nodes beyond the tree's have slots
+        gain[touched], offset[touched], deviation[touched] = self._law[slots[touched]].T
+        return gain, offset, deviation
+
     def log_evidence(self) -> float:
         """The log density of all rewards observed so far."""
         count, spread = self.table[:, kernels.COUNT].sum(), self.table[:, kernels.SPREAD].sum()

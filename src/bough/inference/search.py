@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bough._arrays import Floats, Nodes
+from bough.inference.alike import Alike
 from bough.inference.engine import Engine
 from bough.inference.slots import Slots
 from bough.inference.untouched import Untouched
@@ -21,6 +22,7 @@ class Search:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._untouched: Untouched | None = None
+        self._alike: Alike | None = None
         self._limits: tuple[Floats, Floats] | None = None
         self._scale = 1.0  # that these are for
         self.visited = 0
@@ -31,6 +33,17 @@ class Search:
         if self._untouched is None:
             self._untouched = Untouched(self._model.tree, self._model.classes.of_node)
         return self._untouched
+
+    def alike(self) -> Alike:
+        """Which subtrees are alike, found out the first time: in a large tree that takes a while."""
+        if self._alike is None:
+            self._alike = Alike(self._model.tree, self._model.classes.of_node)
+        return self._alike
+
+    @property
+    def n_unlike(self) -> int | None:
+        """How many inner nodes have something below them that is not alike; None where nobody has asked yet."""
+        return None if self._alike is None else len(self._alike.unlike)
 
     def note_leaf_class(self, class_: int) -> None:
         """Mind that an action of this class was added to the tree."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Integers, Nodes
+from bough._checks import listed
 from bough.data.rows import checked_context, checked_contexts
 from bough.inference.answers import BestActions
 from bough.model.model import Model
@@ -272,14 +273,6 @@ def largest(scores: Floats, k: int, rng: np.random.Generator) -> Integers:
         level = rng.choice(level, k - len(above), replace=False)
     chosen = rng.permutation(np.concatenate([above, level]))
     return chosen[np.argsort(-scores[chosen], kind="stable")]
-
-
-def listed(names: Any, what: str) -> list[Any]:
-    """The names as a list; a `ValueError` where they are one name, or masked."""
-    if isinstance(names, (str, bytes)) or not hasattr(names, "__len__") or getattr(names, "ndim", 1) != 1:
-        raise ValueError(f"{what} is {names!r}; give a list of action names")
-    _checks.refuse_masked(names, what)
-    return names.to_pylist() if hasattr(names, "to_pylist") else list(names)
 
 
 def as_list(name: Any) -> Sequence[Any]:

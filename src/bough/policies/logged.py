@@ -10,9 +10,11 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
+from bough._checks import listed
 from bough.data.contexts import as_logged
 from bough.inference.answers import BestActions
-from bough.policies.base import ScoringPolicy, checked_k, listed
+from bough.inference.chances import tied_shares
+from bough.policies.base import ScoringPolicy, checked_k
 from bough.policies.decision import Decision, new_id
 from bough.policies.propensity import (
     Asked,
@@ -22,7 +24,6 @@ from bough.policies.propensity import (
     estimated,
     named_probabilities,
     own_generator,
-    tied_shares,
 )
 
 

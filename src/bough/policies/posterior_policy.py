@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from bough import _checks, _seeds
 from bough._arrays import Floats
 from bough._storage import Contents
 from bough._text import rounded
+from bough.best import Best, StopDecision, best_of, checked_limits
 from bough.data.rows import checked_sums, one_row
 from bough.data.statistics import Statistics
 from bough.explanation import Explanation
@@ -91,6 +93,61 @@ class PosteriorPolicy(LivingPolicy):
         n_actions, n_observations = self._catalogue.n_actions, self.posterior.n_observations
         return f"{type(self).__name__}(n_actions={n_actions}, n_observations={n_observations})"
 
+    # -- how sure it is ------------------------------------------------------------------------
+
+    def best(
+        self,
+        context: Any = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = None,
+        *,
+        samples: int = 1_000,
+        seed: Any = None,
+    ) -> Best:
+        """How likely each action is to be the best, and what committing to it now would cost; as `Posterior.best`.
+
+        Retired actions are left out. It is the policy's own model that says so: for `TS` and `FlatTS` the one that they
+        assume. Categories are those of the whole tree.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+        >>> agent = bough.TS(bough.GaussianModel(tree), seed=0)
+        >>> agent.update(["green", "black", "espresso"], [1.0, 0.5, 0.0])
+        >>> best = agent.best()
+        >>> best.action, round(best.of("tea"), 3)
+        ('green', 0.829)
+        """
+        with self._moment:
+            tree = None if self._star is None else self._star.whole.tree
+            return best_of(self.posterior, context, among, exclude, samples, seed, with_retired=False, tree=tree)
+
+    def should_stop(
+        self,
+        loss: float | None = 0.001,
+        probability: float | None = 0.95,
+        *,
+        context: Any = None,
+        among: Sequence[Any] | None = None,
+        exclude: Sequence[Any] | None = None,
+        samples: int = 1_000,
+        seed: Any = None,
+    ) -> StopDecision:
+        """Whether one may stop here, and commit to the action with the least expected loss.
+
+        One may where that loss, per round and on the scale of the rewards, is at most `loss`, and the action is the
+        best with at least this `probability`. None leaves one of them out. The rest is as in `best`.
+
+        >>> import bough
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.update(["left", "right"] * 5, [0.0, 1.0] * 5)
+        >>> print(agent.should_stop())
+        go on: 'right' is the best with probability 0.926 (0.95 wanted) and expected loss 0.019 (0.001 allowed)
+        >>> bool(agent.should_stop(loss=0.05, probability=None))
+        True
+        """
+        limits = checked_limits(loss, probability)
+        return StopDecision.of(self.best(context, among, exclude, samples=samples, seed=seed), *limits)
+
     # -- learning ------------------------------------------------------------------------------
 
     def update(
@@ -164,7 +221,7 @@ class PosteriorPolicy(LivingPolicy):
         (root)          0.2   -1.1 to 1.6                     3   100%
         tea             1.0   -0.2 to 2.3  1 of 2             2    67%
         green           1.9    1.3 to 2.5  1 of 2             1    33%
-        chosen with a score of 1.9 and a propensity of 0.99
+        chosen with a score of 1.9 and a propensity of 0.98
         """
         if not isinstance(decision, Decision):
             return self.posterior.explain(decision, context, interval)

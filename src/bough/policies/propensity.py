@@ -13,30 +13,47 @@ give for each draw the probability of each asked action.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import betaincc, ndtr
+from scipy.special import betaincc
 
 from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.answers import BestActions
+from bough.inference.chances import Laws, best_of_others, chances, laws_of
 from bough.inference.normals import scaled_normals
 from bough.inference.search import PreparedSearch
 from bough.posterior import Posterior
 
 FIRST_DRAWS = 32
 PRECISE = 0.1  # of a probability: an error so small is small enough
-_STEPLESS = 1e-9  # of the scores: a deviation this small is lost in their rounding
 _LARGE = 2_000_000  # numbers that draws may take at once
 
+# Nanoseconds, about, of what messages and draws take: only for which of them is quicker.
+PLACE = 60_000.0  # of messages, for each node that is looked at
+NODE = 100.0  # to find out which subtrees are alike, for each node of the tree
+DRAW, DRAWN, ASKED = 5_000.0, 20.0, 50.0  # of a draw, for each node that is drawn, and for each action
 
-class Propensity(NamedTuple):
-    """How likely each of some actions is to be chosen; made by `propensity`."""
 
+class _Numbers(NamedTuple):
     probability: Floats
     standard_error: Floats
     is_upper_bound: Flags
     """True where no draw gave the action a chance, and `probability` is only known not to be exceeded."""
+
+
+class Propensity(_Numbers):
+    """How likely each of some actions is to be chosen: three arrays; made by `propensity`.
+
+    >>> import bough
+    >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+    >>> probability, standard_error, is_upper_bound = found = agent.propensity(["left", "right"])
+    >>> probability.round(6), found.method
+    (array([0.5, 0.5]), 'exact')
+    """
+
+    method: Literal["exact", "sampled"] = "exact"
+    """Whether probabilities are exact, or estimated from draws."""
 
 
 class Asked(NamedTuple):
@@ -70,6 +87,7 @@ class Mean(NamedTuple):
     probability: Floats
     error: Floats
     n_draws: int
+    """Zero where probabilities are exact."""
 
 
 def estimated(chances: Chances, n_asked: int, samples: int) -> Mean:
@@ -98,22 +116,6 @@ def own_generator(rng: np.random.Generator) -> np.random.Generator:
     twin = type(rng.bit_generator)(0)
     twin.state = rng.bit_generator.state
     return np.random.default_rng(np.random.Generator(twin).integers(2**63, size=4))
-
-
-def tied_shares(scores: Floats, own: Floats, k: int) -> Floats:
-    """The probability that each of some scores, which are among all, is of the k largest, where ties are random."""
-    ascending = np.sort(scores)
-    above = len(scores) - np.searchsorted(ascending, own, side="right")
-    tied = len(scores) - np.searchsorted(ascending, own, side="left") - above
-    return np.clip((k - above) / tied, 0.0, 1.0)
-
-
-def best_of_others(scores: Floats, own: Floats, k: int) -> Floats:
-    """(n, r) the k-th best of each row of scores, which has the r own scores, without each of these."""
-    last = scores.shape[1] - k
-    ordered = np.partition(scores, (last - 1, last), axis=1)
-    kth, next_ = ordered[:, [last]], ordered[:, [last - 1]]
-    return np.where(own >= kth, next_, kth)
 
 
 class Counted:
@@ -148,41 +150,6 @@ class BetaDraws:
         return np.asarray(betaincc(successes[self._asked], failures[self._asked], best))
 
 
-class Laws(NamedTuple):
-    """The scores of actions given their parents' parameters p: normal, with mean ``gain p + offset``."""
-
-    gain: Floats
-    """(r,) or (r, d)."""
-    offset: Floats
-    deviation: Floats
-
-    def centre(self, parents: Floats) -> Floats:
-        """(..., r) the means, of parents (..., r) or (..., r, d)."""
-        centre = parents * self.gain
-        return (centre if self.gain.ndim == 1 else centre.sum(axis=-1)) + self.offset
-
-
-def laws_of(posterior: Posterior, nodes: Nodes, context: Floats | None, scale: float) -> Laws:
-    """The laws of actions, which have parents, in draws whose deviations from the mean are times the scale."""
-    laws = [posterior._engine.conditional(node) for node in nodes.tolist()]
-    gain, offset, covariance = (np.array(part, dtype=np.float64) for part in zip(*laws, strict=True))
-    if context is None:
-        return Laws(gain, offset, scale * np.sqrt(covariance))
-    variance = np.einsum("i,nij,j->n", context, covariance, context)
-    return Laws(context @ gain, offset @ context, scale * np.sqrt(np.maximum(variance, 0.0)))
-
-
-def _chances(scores: Floats, own: Floats, centre: Floats, deviation: Floats, k: int) -> Floats:
-    """(n, r) the chances of actions with these (n, r) own scores, drawn around their centres, among (n, m) scores."""
-    steps = deviation > _STEPLESS * np.abs(own).max(axis=0)
-    best = best_of_others(scores, own, k)
-    chances = np.asarray(ndtr((centre - best) / np.where(steps, deviation, 1.0)))
-    if not steps.all():
-        for row, among, mine in zip(chances, scores, own, strict=True):
-            row[~steps] = tied_shares(among, mine[~steps], k)
-    return chances
-
-
 class Drawn:
     """Chances from draws of all candidates: for few of them, and for trees that cannot be searched."""
 
@@ -195,7 +162,7 @@ class Drawn:
         self._leaves = np.searchsorted(self._nodes, candidates)
         self._asked = np.searchsorted(candidates, asked.nodes)
         self._parents = self._position[self._leaves[self._asked]]
-        self._laws = laws_of(posterior, asked.nodes, asked.context, scale)
+        self._laws = laws_of(posterior._engine, asked.nodes, asked.context, scale)
         self._shape = (len(self._nodes), *np.shape(posterior._engine.model.mean))
         self.width = int(np.prod(self._shape))
 
@@ -207,7 +174,7 @@ class Drawn:
         if self._context is not None:
             scores = np.einsum("nmd,d->nm", scores, self._context)  # equal where parameters are
         centre = self._laws.centre(draws[:, self._parents])
-        return _chances(scores, scores[:, self._asked], centre, self._laws.deviation, self._k)
+        return chances(scores, scores[:, self._asked], centre, self._laws.deviation, self._k)
 
 
 class Searched:
@@ -219,7 +186,7 @@ class Searched:
         own = search.slots.find(asked.nodes)
         parents = search.slots.parent[own]
         self._places = np.concatenate([own, parents])
-        self._laws = laws_of(posterior, asked.nodes, asked.context, search.scale)
+        self._laws = laws_of(posterior._engine, asked.nodes, asked.context, search.scale)
         # A vector has to be known whole where the law is not the prior's, which needs its value alone.
         self._touched = np.flatnonzero(posterior._engine.slots.find(asked.nodes) >= 0)
         self._above = parents[self._touched]
@@ -241,7 +208,7 @@ class Searched:
             centre = self._laws.centre(centre)
         else:
             centre[:, self._touched] = Laws(*(part[self._touched] for part in self._laws)).centre(above)
-        return _chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
+        return chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
 
 
 def chances_of_posterior(
@@ -261,6 +228,36 @@ def chances_of_posterior(
     return Drawn(posterior, asked, choices() if asked.candidates is None else asked.candidates, rng, scale)
 
 
+def exact_probabilities(
+    posterior: Posterior, asked: Asked, samples: int, searches: bool, scale: float = 1.0
+) -> Mean | None:
+    """The exact probabilities of actions to be the best of a posterior draw; None where samples take less time.
+
+    The draw's deviations from the mean are times the scale.
+    """
+    if asked.k != 1 or asked.context is not None or not _is_exact_quicker(posterior, asked, samples, searches):
+        return None
+    found = posterior._winners(asked.candidates, asked.excluded, scale=scale)
+    if found is None:
+        return None
+    contest, winners = found
+    return Mean(contest.at(asked.nodes, winners.place, winners.group), np.zeros(len(asked.nodes)), 0)
+
+
+def _is_exact_quicker(posterior: Posterior, asked: Asked, samples: int, searches: bool) -> bool:
+    """Whether messages take less time than draws, in nanoseconds of either."""
+    tree, n_touched = posterior._engine.model.tree, posterior._engine.slots.count
+    search = posterior._search_state
+    if asked.candidates is None:
+        n_drawn = n_touched + len(asked.nodes) if searches else tree.n_nodes
+        n_places, n_unlike = n_touched, search.n_unlike
+    else:
+        n_drawn = n_places = 2 * len(asked.candidates)
+        n_unlike = 0
+    exact = PLACE * (n_places + (n_unlike or 0)) + (NODE * tree.n_nodes if n_unlike is None else 0.0)
+    return exact <= samples * (DRAW + DRAWN * n_drawn + ASKED * len(asked.nodes))
+
+
 def named_probabilities(mean: Mean, place: Integers, asked: Flags) -> Propensity:
     """Those of actions, of which some were asked for, each at its place; the others are never chosen."""
     probability, error, bound = np.zeros(len(asked)), np.zeros(len(asked)), np.zeros(len(asked), dtype=np.bool_)
@@ -269,4 +266,6 @@ def named_probabilities(mean: Mean, place: Integers, asked: Flags) -> Propensity
     most = 1.0 - 0.05 ** (1.0 / max(mean.n_draws, 1))
     probability[asked] = np.where(never, most, mean.probability)[place]
     error[asked], bound[asked] = mean.error[place], never[place]
-    return Propensity(probability, error, bound)
+    found = Propensity(probability, error, bound)
+    found.method = "sampled" if mean.n_draws else "exact"
+    return found
