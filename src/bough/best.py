@@ -276,7 +276,9 @@ def _choices(posterior: Answers, among: Any, exclude: Any, retired: Nodes) -> tu
 
 @dataclass(frozen=True, repr=False)
 class StopDecision:
-    """Whether to stop and commit to an action, and the numbers that say so; made by `should_stop`. It is true where one may stop.
+    """Whether to stop and commit to an action, and the numbers that say so; made by `should_stop`.
+
+    Its truth value is `stop`.
 
     >>> import bough
     >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
