@@ -278,6 +278,8 @@ def _choices(posterior: Answers, among: Any, exclude: Any, retired: Nodes) -> tu
 class StopDecision:
     """Whether to stop and commit to an action, and the numbers that say so; made by `should_stop`.
 
+    Its truth value is `stop`.
+
     >>> import bough
     >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
     >>> agent.update(["left", "right"] * 10, [0.0, 1.0] * 10)

@@ -1,4 +1,4 @@
-"""How likely each action is to be the best of a posterior draw, without drawing; docs/mathematics.md derives it.
+"""How likely each action is to be the best of a posterior draw, without drawing; docs/best.md derives it.
 
 Only where parameters are numbers. Touched nodes have messages of their own. Untouched subtrees that are alike
 throughout come in groups, whatever their number; see alike.py.
@@ -14,6 +14,7 @@ import numpy as np
 from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.alike import Alike, TooFineError
 from bough.inference.kernels import winning as kernels
+from bough.inference.kernels import winning_grids as shapes
 
 PER_WIDTH = 1.0  # points of a node's grid in one width of what is integrated over it
 PANEL = 6.5  # widths of a panel of Gauss-Legendre points
@@ -116,13 +117,13 @@ class _SteppedTree:
         self._choosable, self._tilt = places.choosable, tilt
         self._node, up = np.empty(n_places, dtype=np.int32), np.empty(n_places + 1, dtype=np.int32)
         law = np.empty((n_places + 1, 3))
-        n = kernels.contract(places.parent, places.gain, places.offset, places.deviation, self._node, up, law)
+        n = shapes.contract(places.parent, places.gain, places.offset, places.deviation, self._node, up, law)
         self._up, self._law = up[:n], law[:n]
         self._ties = np.bincount(self._node[places.choosable], minlength=n).astype(np.float64)
         self._take_groups(groups, alike, class_deviation)
         self._mean, self._deviation, self._top, self._width = np.empty((4, n))
         self._kind = np.empty(n, dtype=np.int32)
-        kernels.survey(
+        shapes.survey(
             self._up, self._law, self._ties, *self._groups, self._type_variance, self._type_width, tilt, self._mean,
             self._deviation, self._top, self._kind, self._width,
         )  # fmt: skip
@@ -144,13 +145,13 @@ class _SteppedTree:
         listed = [table for table in tables if table is not None]
         self._type_variance = np.array([table.variance for table in listed])
         self._type_width = np.array([table.width for table in listed])
-        self._tables = (
+        self._table_places = (
             np.cumsum([0, *(len(table.log_rate) for table in listed)]),
             np.array([table.start for table in listed]),
             np.array([table.step for table in listed]),
-            np.concatenate([np.empty(0), *(table.log_rate for table in listed)]),
-            np.concatenate([np.empty(0), *(table.log_hazard for table in listed)]),
         )
+        self._log_rate = np.concatenate([np.empty(0), *(table.log_rate for table in listed)])
+        self._log_hazard = np.concatenate([np.empty(0), *(table.log_hazard for table in listed)])
 
     # -- points --------------------------------------------------------------------------------
 
@@ -164,13 +165,13 @@ class _SteppedTree:
         mean = np.concatenate([self._mean[single], self._mean[owner]])
         spread = np.sqrt(self._deviation[owner] ** 2 + self._type_variance[type_])
         deviation = np.concatenate([self._deviation[single], spread])
-        low = mean - kernels.REACH * deviation
-        high = mean + kernels.REACH * deviation + self._tilt * deviation**2
+        low = mean - shapes.REACH * deviation
+        high = mean + shapes.REACH * deviation + self._tilt * deviation**2
         lowest = max(low.max(initial=-np.inf), 0.0 if self._ties[0] > 0.0 else -np.inf)
         edges, n = np.empty(_MOST_PANELS), 0
         if len(low):
             counts = np.concatenate([np.ones(len(single)), count * self._n_each[self._kept]])
-            n = kernels.panels(lowest, deviation, high, counts, PANEL / fineness, edges)
+            n = shapes.panels(lowest, deviation, high, counts, PANEL / fineness, edges)
             if not n:
                 raise TooFineError
         x, weight = _gauss_legendre(edges[:n])
@@ -182,9 +183,9 @@ class _SteppedTree:
     def grids(self, x: Floats, fineness: float) -> _Grids:
         """The points of all nodes: even ones where the value is integrated over, distances below x where it is cut."""
         n, mean, deviation = len(self._up), self._mean, self._deviation
-        low = mean - kernels.REACH * deviation
-        length = 2.0 * kernels.REACH * deviation + self._tilt * deviation * deviation.max()
-        soft, hard = self._kind == kernels.SOFT, self._kind == kernels.HARD
+        low = mean - shapes.REACH * deviation
+        length = 2.0 * shapes.REACH * deviation + self._tilt * deviation * deviation.max()
+        soft, hard = self._kind == shapes.SOFT, self._kind == shapes.HARD
         soft[0] = hard[0] = False
         sizes = np.zeros(n)
         sizes[0] = 1.0
@@ -214,10 +215,10 @@ class _SteppedTree:
         """Refuse what would take too long."""
         above = np.maximum(self._up, 0)
         step = length / np.maximum(sizes - 1.0, 1.0)
-        reached = np.minimum(sizes, 1.0 + 2.0 * kernels.REACH * self._law[:, 2] / np.maximum(step, 1e-300))
-        hard = (self._kind == kernels.HARD) & (self._up >= 0)
+        reached = np.minimum(sizes, 1.0 + 2.0 * shapes.REACH * self._law[:, 2] / np.maximum(step, 1e-300))
+        hard = (self._kind == shapes.HARD) & (self._up >= 0)
         reached[hard | hard[above]] = (_CUT * sizes)[hard | hard[above]]
-        reached[self._kind == kernels.LEAF] = 20.0  # for a look into a table and an exponential
+        reached[self._kind == shapes.LEAF] = 20.0  # for a look into a table and an exponential
         work = (sizes[above] * reached)[1:].sum() + sizes.sum()
         if not n_x * work <= MOST_WORK + MOST_WORK_EACH * len(self._choosable):
             raise TooFineError
@@ -226,18 +227,25 @@ class _SteppedTree:
 
     def passes(self, x: Floats, weight: Floats, grids: _Grids) -> Winners:
         """All probabilities, from the highest x down to where the best surely is not."""
-        n_rows = grids.start[-1] + grids.n_sent
-        at_once = int(np.clip(_MOST_NUMBERS / n_rows, POINTS, _MOST_AT_ONCE))
+        n_rows, most = grids.start[-1] + grids.n_sent, int(np.diff(grids.start).max())
+        at_once = int(np.clip(_MOST_NUMBERS / n_rows, 1, _MOST_AT_ONCE))
         mass, sent = np.empty((grids.start[-1], at_once)), np.empty((grids.n_sent, at_once))
+        row, values, upto = np.empty(most), np.empty((most, at_once)), np.empty(len(self._up), dtype=np.int64)
         node_wins, group_wins = np.zeros(len(self._up)), np.zeros(len(self._kept))
         at_most, density = np.zeros(len(x)), np.zeros(len(x))
+        points = grids.start, grids.point, grids.weight, grids.sent_start
+        tables = self._table_places
         begin = len(x)
         while begin > 0 and (begin == len(x) or at_most[begin] > _NEGLIGIBLE):
             end, begin = begin, max(0, begin - at_once)
-            kernels.pass_over(
-                x[begin:end], weight[begin:end], self._up, self._law, self._kind, self._top, grids.start, grids.point,
-                grids.weight, grids.sent_start, *self._groups, *self._tables, mass, sent, node_wins, group_wins,
-                at_most[begin:end], density[begin:end],
+            kernels.rootward(
+                x[begin:end], self._up, self._law, self._kind, self._top, *points, *self._groups, *tables,
+                self._log_rate, row, mass, sent, upto,
+            )  # fmt: skip
+            at_most[begin:end] = mass[0, : end - begin]
+            kernels.leafward(
+                x[begin:end], weight[begin:end], self._up, self._law, self._kind, *points, *self._groups, *tables,
+                self._log_hazard, row, values, mass, sent, upto, node_wins, group_wins, density[begin:end],
             )  # fmt: skip
         atom = 0.0
         if self._ties[0] > 0.0 and begin == 0 and (not len(x) or x[0] == 0.0):

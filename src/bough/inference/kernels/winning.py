@@ -1,10 +1,7 @@
-"""How likely each action is to be the best: messages over the tree, on grids; docs/mathematics.md derives them.
+"""How likely each action is to be the best: messages over the tree, on grids; docs/best.md derives them.
 
-Nodes here are those that have a step of their own, numbered parents first. Node 0 is a constant above the root. What
-has no step is where its parent is: actions that are at the same node tie. A node is a LEAF where nothing but actions
-is at it, SOFT where only other nodes hang below it, and HARD where it has both. DEAD ones have no action that counts.
-
-A SOFT node has the same points for every x. A HARD one cannot be above x, so its points are distances below x.
+Nodes are those of winning_grids.py. A SOFT one has the same points for every x. A HARD one cannot be above x, so its
+points are distances below x.
 """
 
 from __future__ import annotations
@@ -16,9 +13,8 @@ import numpy as np
 
 from bough._arrays import Floats, Integers, Nodes
 from bough.inference.kernels.jit import kernel
+from bough.inference.kernels.winning_grids import DEAD, HARD, LEAF, REACH
 
-DEAD, LEAF, SOFT, HARD = range(4)
-REACH = 8.0  # deviations beyond which nothing is left that matters: 6e-16 of the mass
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _NOTHING = 1e-290  # what is smaller is zero, before it is too small to be divided by
 
@@ -58,136 +54,6 @@ def _interpolated(place: float, table: Floats) -> Any:
         - (u + 1.0) * u * (u - 2.0) / 2.0 * c
         + (u + 1.0) * u * (u - 1.0) / 6.0 * d
     )
-
-
-# -- the tree of what has a step -------------------------------------------------------------------------
-
-
-@kernel
-def contract(
-    parent: Nodes,  # (n,) -1 for the root
-    gain: Floats,  # (n,)
-    offset: Floats,  # (n,)
-    deviation: Floats,  # (n,)
-    node: Nodes,  # (n,)
-    up: Nodes,  # (n + 1,)
-    law: Floats,  # (n + 1, 3)
-) -> int:
-    """Overwrites node, at which each place of the tree is, and up and law of the nodes; returns how many there are."""
-    up[0] = -1
-    law[0] = 0.0
-    n = 1
-    for i in range(len(parent)):
-        above = node[parent[i]] if parent[i] >= 0 else 0
-        if deviation[i] == 0.0:  # and so gain one and offset zero
-            node[i] = above
-            continue
-        node[i] = n
-        up[n] = above
-        law[n, 0], law[n, 1], law[n, 2] = gain[i], offset[i], deviation[i]
-        n += 1
-    return n
-
-
-@kernel
-def _note_width(node: int, width: float, count: float, narrowest: Floats, alike: Floats) -> None:
-    """Adds children of that width to the narrowest below a node, and to how many are about as narrow."""
-    if width < 0.5 * narrowest[node]:
-        alike[node] = 0.0
-    if width <= 2.0 * narrowest[node]:
-        alike[node] += count
-    narrowest[node] = min(narrowest[node], width)
-
-
-@kernel
-def _sharpness(width: float, count: float) -> float:
-    """One over the square of how wide a product of steps of that width is: the more there are, the steeper it falls."""
-    log = math.log(count)
-    return (1.0 + log + 0.3 * log * log) / (width * width)
-
-
-@kernel
-def survey(
-    up: Nodes,  # (N,)
-    law: Floats,  # (N, 3) gain, offset, deviation
-    ties: Floats,  # (N,) how many actions are at each node
-    group_start: Integers,  # (N + 1,) where the groups of each node begin
-    group_type: Nodes,  # (n_groups,)
-    group_count: Floats,  # (n_groups,)
-    type_variance: Floats,  # (n_types,) of an action around the node above its group
-    type_width: Floats,  # (n_types,)
-    tilt: float,  # 1 where mean rewards are exponential, so that tails count for more
-    mean: Floats,  # (N,)
-    deviation: Floats,  # (N,) of a node by itself
-    top: Floats,  # (N,)
-    kind: Nodes,  # (N,)
-    width: Floats,  # (N,)
-) -> None:
-    """Overwrites the last five: the law of each node, where the highest action below it ends, what it is, and how
-    narrow the functions of its value are that are to be integrated."""
-    n = len(up)
-    narrowest, alike = np.full(n, np.inf), np.zeros(n)
-    for j in range(n):
-        above = up[j]
-        mean[j], deviation[j] = 0.0, 0.0
-        if above >= 0:
-            mean[j] = law[j, 0] * mean[above] + law[j, 1]
-            deviation[j] = math.hypot(law[j, 2], law[j, 0] * deviation[above])
-        top[j], kind[j] = -math.inf, DEAD
-        if ties[j] > 0.0:
-            top[j] = mean[j] + REACH * deviation[j] + tilt * deviation[j] ** 2
-            kind[j] = LEAF
-        for g in range(group_start[j], group_start[j + 1]):
-            spread = math.sqrt(deviation[j] ** 2 + type_variance[group_type[g]])
-            top[j] = max(top[j], mean[j] + REACH * spread + tilt * spread**2)
-            kind[j] = SOFT if ties[j] == 0.0 else HARD
-            _note_width(j, type_width[group_type[g]], group_count[g], narrowest, alike)
-    for j in range(n - 1, 0, -1):
-        above = up[j]
-        if kind[j] == DEAD:
-            continue
-        below = 0.0 if kind[j] != SOFT else 1.0 / _sharpness(narrowest[j], alike[j])
-        _note_width(above, math.sqrt(law[j, 2] ** 2 + below) / law[j, 0], 1.0, narrowest, alike)
-        kind[above] = SOFT if ties[above] == 0.0 else HARD
-        top[above] = max(top[above], top[j])
-    for j in range(n):
-        width[j] = 0.0
-        if kind[j] >= SOFT and j > 0:
-            width[j] = 1.0 / math.sqrt(1.0 / law[j, 2] ** 2 + _sharpness(narrowest[j], alike[j]))
-
-
-@kernel
-def panels(
-    low: float,
-    deviation: Floats,  # (n,) of actions
-    top: Floats,  # (n,) where each ends
-    count: Floats,  # (n,) how many are like it
-    size: float,  # of a panel, in widths of what is to be integrated
-    edges: Floats,  # (most,)
-) -> int:
-    """Overwrites edges, from low to the highest top, between which the best action's law is smooth; how many.
-
-    Whatever reaches beyond x began below low, so that steps grow as x does. Zero where there is not enough room.
-    """
-    x = low
-    highest = top.max()
-    edges[0] = x
-    n = 1
-    while x < highest:
-        narrowest = math.inf
-        for i in range(len(top)):
-            if top[i] > x:
-                narrowest = min(narrowest, deviation[i])
-        alike = 0.0
-        for i in range(len(top)):
-            if top[i] > x and deviation[i] <= 2.0 * narrowest:
-                alike += count[i]
-        x += size / math.sqrt(_sharpness(narrowest, alike))
-        if n == len(edges):
-            return 0
-        edges[n] = x
-        n += 1
-    return n
 
 
 # -- messages ----------------------------------------------------------------------------------------------
@@ -291,9 +157,94 @@ def _spread(
 
 
 @kernel
-def pass_over(
+def _take_groups(
+    x: Floats,  # (b,)
+    point: Floats,  # (n,)
+    is_hard: bool,
+    count: float,  # subtrees in the group
+    first: float,  # where the table begins
+    step: float,
+    rates: Floats,  # (entries,) their logarithms
+    below: Floats,  # (n, b or more)
+) -> None:
+    """Multiplies below with P(all actions of a group <= x)."""
+    last = len(rates) - 2.0
+    for k in range(len(point)):
+        out = below[k]
+        for i in range(len(x)):
+            place = ((point[k] if is_hard else x[i] - point[k]) - first) / step
+            if place < 0.0:
+                out[i] = 0.0
+            elif place < last:
+                out[i] *= math.exp(-count * math.exp(_interpolated(place, rates)))
+
+
+@kernel
+def _group_density(
+    x: Floats,  # (b,)
+    point: Floats,  # (n,)
+    is_hard: bool,
+    first: float,
+    step: float,
+    hazards: Floats,  # (entries,) their logarithms
+    mass: Floats,  # (n, b or more)
+    found: Floats,  # (b,)
+) -> None:
+    """Overwrites found: the density at x of the best of one subtree of a group, with all others <= x."""
+    last = len(hazards) - 2.0
+    for i in range(len(x)):
+        found[i] = 0.0
+    for k in range(len(point)):
+        for i in range(len(x)):
+            place = ((point[k] if is_hard else x[i] - point[k]) - first) / step
+            if 0.0 <= place < last:
+                found[i] += mass[k, i] * math.exp(_interpolated(place, hazards))
+
+
+@kernel
+def _take_leaf(
+    x: Floats,  # (b,)
+    law: Floats,  # (3,)
+    above: Floats,  # (n,) points of the parent
+    above_hard: bool,
+    below: Floats,  # (n, b or more)
+) -> None:
+    """Multiplies below with P(an action <= x)."""
+    gain, offset, scale = law[0], law[1], 1.0 / law[2]
+    for k in range(len(above)):
+        out = below[k]
+        for i in range(len(x)):
+            centre = gain * (x[i] - above[k] if above_hard else above[k]) + offset
+            out[i] *= _below((x[i] - centre) * scale)
+
+
+@kernel
+def _leaf_density(
+    x: Floats,  # (b,)
+    law: Floats,  # (3,)
+    above: Floats,  # (n,) points of the parent
+    above_hard: bool,
+    mass: Floats,  # (n, b or more)
+    found: Floats,  # (b,)
+) -> None:
+    """Overwrites found: the density of an action at x, with all others <= x."""
+    gain, offset, scale = law[0], law[1], 1.0 / law[2]
+    for i in range(len(x)):
+        found[i] = 0.0
+    for k in range(len(above)):
+        source = mass[k]
+        for i in range(len(x)):
+            if source[i] > 0.0:
+                centre = gain * (x[i] - above[k] if above_hard else above[k]) + offset
+                z = (x[i] - centre) * scale
+                found[i] += source[i] * math.exp(-0.5 * z * z) / _below(z)
+    for i in range(len(x)):
+        found[i] *= scale / _ROOT_TWO_PI
+
+
+@kernel
+def rootward(
     x: Floats,  # (b,) ascending
-    x_weight: Floats,  # (b,)
     up: Nodes,  # (N,)
     law: Floats,  # (N, 3)
     kind: Nodes,  # (N,)
@@ -301,7 +252,7 @@ def pass_over(
     point_start: Integers,  # (N + 1,) where the points of each node begin
     point: Floats,  # (n_points,)
     weight: Floats,  # (n_points,)
-    sent_start: Integers,  # (N,) where what each node has sent begins
+    sent_start: Integers,  # (N,) where what each node sends begins
     group_start: Integers,  # (N + 1,)
     group_type: Nodes,  # (n_groups,)
     group_count: Floats,  # (n_groups,)
@@ -309,132 +260,108 @@ def pass_over(
     type_from: Floats,  # (n_types,) the value of the first
     type_step: Floats,  # (n_types,) from one to the next
     log_rate: Floats,  # (n_entries,)
-    log_hazard: Floats,  # (n_entries,)
-    mass: Floats,  # (n_points, b or more) scratch
-    sent: Floats,  # (n_sent, b or more) scratch
-    node_wins: Floats,  # (N,)
-    group_wins: Floats,  # (n_groups,)
-    at_most: Floats,  # (b,)
-    density: Floats,  # (b,)
+    row: Floats,  # (most points of a node,) scratch
+    mass: Floats,  # (n_points, b or more)
+    sent: Floats,  # (n_sent, b or more)
+    upto: Integers,  # (N,)
 ) -> None:
-    """Adds to node_wins and group_wins the part that has the best at these x, and overwrites the law of the best.
+    """Overwrites mass, P(all below a node <= x) at its points; sent, the same as the parent sees it; and upto.
 
-    A group's wins are those of one of the subtrees in it.
+    That is how many x are not above everything below a node: beyond, it does not matter.
     """
-    b = len(x)
-    n = len(up)
-    upto = np.zeros(n, dtype=np.int64)  # how many x are not above everything below a node
-    most_points = 1
-    for j in range(n):
-        if kind[j] != DEAD:
-            upto[j] = np.searchsorted(x, top[j])
-        if kind[j] >= SOFT or j == 0:
-            most_points = max(most_points, point_start[j + 1] - point_start[j])
-            for k in range(point_start[j], point_start[j + 1]):
-                for i in range(b):
-                    mass[k, i] = 1.0
-    row = np.empty(most_points)
-
-    for j in range(n - 1, -1, -1):  # rootward
-        end = upto[j]
-        if end == 0:
+    for j in range(len(up)):
+        upto[j] = 0 if kind[j] == DEAD else np.searchsorted(x, top[j])
+    mass[:] = 1.0
+    for j in range(len(up) - 1, -1, -1):
+        if upto[j] == 0:
             continue
-        begin, stop = point_start[j], point_start[j + 1]
+        seen = x[: upto[j]]
+        own = slice(point_start[j], point_start[j + 1])
         is_hard = kind[j] == HARD and j > 0
         for g in range(group_start[j], group_start[j + 1]):
             type_ = group_type[g]
-            first, step = type_from[type_], type_step[type_]
             rates = log_rate[type_start[type_] : type_start[type_ + 1]]
-            last = len(rates) - 2.0
-            for k in range(begin, stop):
-                for i in range(end):
-                    place = ((point[k] if is_hard else x[i] - point[k]) - first) / step
-                    if place < 0.0:
-                        mass[k, i] = 0.0
-                    elif place < last:
-                        mass[k, i] *= math.exp(-group_count[g] * math.exp(_interpolated(place, rates)))
+            _take_groups(
+                seen, point[own], is_hard, group_count[g], type_from[type_], type_step[type_], rates, mass[own]
+            )
         if j == 0:
-            break
-        above = up[j]
-        start, finish = point_start[above], point_start[above + 1]
-        above_hard = kind[above] == HARD and above > 0
+            return
+        parents = slice(point_start[up[j]], point_start[up[j] + 1])
+        above, above_hard = point[parents], kind[up[j]] == HARD and up[j] > 0
         if kind[j] == LEAF:
-            gain, offset, scale = law[j, 0], law[j, 1], 1.0 / law[j, 2]
-            for k in range(start, finish):
-                out = mass[k]
-                if above_hard:
-                    for i in range(end):
-                        out[i] *= _below((x[i] - gain * (x[i] - point[k]) - offset) * scale)
-                else:
-                    centre = gain * point[k] + offset
-                    for i in range(end):
-                        out[i] *= _below((x[i] - centre) * scale)
+            _take_leaf(seen, law[j], above, above_hard, mass[parents])
             continue
-        here = sent[sent_start[j] : sent_start[j] + finish - start]
-        _collect(
-            x[:end], law[j], point[start:finish], above_hard, point[begin:stop], weight[begin:stop], is_hard,
-            mass[begin:stop], row, here,
-        )  # fmt: skip
-        for k in range(start, finish):
-            for i in range(end):
-                mass[k, i] *= here[k - start, i]
+        here, out = sent[sent_start[j] : sent_start[j] + len(above)], mass[parents]
+        _collect(seen, law[j], above, above_hard, point[own], weight[own], is_hard, mass[own], row, here)
+        for k in range(len(above)):
+            for i in range(len(seen)):
+                out[k, i] *= here[k, i]
 
-    for i in range(b):
-        at_most[i] = mass[0, i]
-        density[i] = 0.0
-    found = np.empty(b)
-    for j in range(n):  # leafward: from here on mass is a measure, of a node's value with all actions <= x
-        end = upto[j]
-        if end == 0:
+
+@kernel
+def leafward(
+    x: Floats,  # (b,) ascending
+    x_weight: Floats,  # (b,)
+    up: Nodes,  # (N,)
+    law: Floats,  # (N, 3)
+    kind: Nodes,  # (N,)
+    point_start: Integers,  # (N + 1,)
+    point: Floats,  # (n_points,)
+    weight: Floats,  # (n_points,)
+    sent_start: Integers,  # (N,)
+    group_start: Integers,  # (N + 1,)
+    group_type: Nodes,  # (n_groups,)
+    group_count: Floats,  # (n_groups,)
+    type_start: Integers,  # (n_types + 1,)
+    type_from: Floats,  # (n_types,)
+    type_step: Floats,  # (n_types,)
+    log_hazard: Floats,  # (n_entries,)
+    row: Floats,  # (most points of a node,) scratch
+    values: Floats,  # (most points of a node, b or more) scratch
+    mass: Floats,  # (n_points, b or more) of `rootward`
+    sent: Floats,  # (n_sent, b or more) of `rootward`
+    upto: Integers,  # (N,) of `rootward`
+    node_wins: Floats,  # (N,)
+    group_wins: Floats,  # (n_groups,)
+    density: Floats,  # (b,)
+) -> None:
+    """Adds to the wins the part that has the best at these x, and to density; overwrites mass and sent.
+
+    Mass becomes the measure of a node's value with all actions <= x. A group's wins are those of one of its subtrees.
+    """
+    found = np.empty(len(x))
+    for j in range(len(up)):
+        if upto[j] == 0:
             continue
-        begin, stop = point_start[j], point_start[j + 1]
+        seen = x[: upto[j]]
+        own = slice(point_start[j], point_start[j + 1])
         is_hard = kind[j] == HARD and j > 0
         if j > 0:
-            above = up[j]
-            start, finish = point_start[above], point_start[above + 1]
-            above_hard = kind[above] == HARD and above > 0
-            gain, offset, scale = law[j, 0], law[j, 1], 1.0 / law[j, 2]
-            for i in range(end):
-                found[i] = 0.0
+            found[:] = 0.0
+            parents = slice(point_start[up[j]], point_start[up[j] + 1])
+            above, above_hard = point[parents], kind[up[j]] == HARD and up[j] > 0
             if kind[j] == LEAF:
-                for k in range(start, finish):
-                    source = mass[k]
-                    for i in range(end):
-                        if source[i] > 0.0:
-                            centre = gain * (x[i] - point[k] if above_hard else point[k]) + offset
-                            z = (x[i] - centre) * scale
-                            found[i] += source[i] * math.exp(-0.5 * z * z) / _below(z)
-                for i in range(end):
-                    found[i] *= scale / _ROOT_TWO_PI
+                _leaf_density(seen, law[j], above, above_hard, mass[parents], found)
             else:
-                here = sent[sent_start[j] : sent_start[j] + finish - start]
-                for k in range(start, finish):
-                    for i in range(end):
-                        if here[k - start, i] > 0.0:
-                            here[k - start, i] = mass[k, i] / here[k - start, i]
-                inner = np.empty((stop - begin, end))
-                _spread(x[:end], law[j], point[start:finish], above_hard, point[begin:stop], is_hard, here, row, inner)
+                here, source, out = sent[sent_start[j] : sent_start[j] + len(above)], mass[parents], mass[own]
+                for k in range(len(above)):
+                    for i in range(len(seen)):
+                        if here[k, i] > 0.0:
+                            here[k, i] = source[k, i] / here[k, i]
+                _spread(seen, law[j], above, above_hard, point[own], is_hard, here, row, values)
                 if is_hard:  # its first point, of weight zero, is x itself
-                    for i in range(end):
-                        found[i] = inner[0, i] * mass[begin, i]
-                for k in range(begin, stop):
-                    for i in range(end):
-                        mass[k, i] *= weight[k] * inner[k - begin, i]
-            for i in range(end):
+                    for i in range(len(seen)):
+                        found[i] = values[0, i] * out[0, i]
+                for k in range(len(out)):
+                    for i in range(len(seen)):
+                        out[k, i] *= weight[point_start[j] + k] * values[k, i]
+            for i in range(len(seen)):
                 node_wins[j] += x_weight[i] * found[i]
                 density[i] += found[i]
         for g in range(group_start[j], group_start[j + 1]):
             type_ = group_type[g]
-            first, step = type_from[type_], type_step[type_]
             hazards = log_hazard[type_start[type_] : type_start[type_ + 1]]
-            last = len(hazards) - 2.0
-            for i in range(end):
-                found[i] = 0.0
-            for k in range(begin, stop):
-                for i in range(end):
-                    place = ((point[k] if is_hard else x[i] - point[k]) - first) / step
-                    if 0.0 <= place < last:
-                        found[i] += mass[k, i] * math.exp(_interpolated(place, hazards))
-            for i in range(end):
+            _group_density(seen, point[own], is_hard, type_from[type_], type_step[type_], hazards, mass[own], found)
+            for i in range(len(seen)):
                 group_wins[g] += x_weight[i] * found[i]
                 density[i] += group_count[g] * found[i]
