@@ -1,0 +1,158 @@
+"""sample_ratio(...): whether the logged propensities fit the logged counts.
+
+Where the propensities of an action are right, the sum of 1/p over its rows is n in expectation, n the number of all
+rows: each row adds 1/p with probability p. With h the harmonic mean of its propensities, that is to say that it should
+have n h rows. The counts of all actions with an expected count of 10 or more are compared with what is expected, and so
+are all other rows together, by Pearson's statistic; where propensities vary, the variance of each is larger by the mean
+of 1/p^2 over the square of that of 1/p. Of rarer actions, it is compared how often they repeat themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from bough._arrays import Floats
+from bough._frames import make_frame
+from bough.data.propensities import PropensitySums, summed_propensities
+from bough.evaluation.columns import checked_columns
+from bough.tree.tree import Tree
+
+_LEAST_EXPECTED = 10.0
+_LEAST_VARIANCE = 4.0  # or one repetition would be a discovery
+_SUSPICIOUS = 1e-4
+_WORST = 3
+
+
+@dataclass(frozen=True, repr=False)
+class SampleRatio:
+    """How the counts of a log compare with its propensities; made by `sample_ratio`.
+
+    >>> import bough, polars
+    >>> log = polars.DataFrame({"action": ["a"] * 60 + ["b"] * 40, "reward": 0.0, "propensity": 0.5})
+    >>> found = bough.sample_ratio(log, bough.Tree.from_nested(["a", "b"]))
+    >>> round(found.p_value, 3), found.fits
+    (0.046, True)
+    """
+
+    statistic: float
+    """Pearson's."""
+    degrees: int
+    """Of freedom."""
+    p_value: float
+    """How likely counts that fit this badly, or worse, are where the propensities are right."""
+    actions: list[Any]
+    """The actions that were compared, those that fit worst first."""
+    count: Floats
+    """How many rows each has."""
+    expected: Floats
+    """How many it should have."""
+    z: Floats
+    """How many standard deviations it has too many."""
+    n_rows: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether the counts are as likely as one log in ten thousand."""
+        return self.p_value >= _SUSPICIOUS
+
+    def __repr__(self) -> str:
+        return f"SampleRatio(fits={self.fits}, p_value={self.p_value:.3g}, n_actions={len(self.actions)})"
+
+    def summary(self) -> str:
+        """The verdict in words.
+
+        >>> import bough, polars
+        >>> log = polars.DataFrame({"action": ["a"] * 80 + ["b"] * 20, "reward": 0.0, "propensity": 0.5})
+        >>> print(bough.sample_ratio(log, bough.Tree.from_nested(["a", "b"])).summary())
+        The propensities do not fit the counts (p = 2e-09): 'a' has 80 rows, not 50.0; 'b' has 20 rows, not 50.0
+        """
+        if self.fits:
+            return f"The propensities fit the counts (p = {self.p_value:.2g})"
+        worst = zip(self.actions[:_WORST], self.count, self.expected, strict=False)
+        shown = "; ".join(f"{name!r} has {count:,.0f} rows, not {wanted:,.1f}" for name, count, wanted in worst)
+        return f"The propensities do not fit the counts (p = {self.p_value:.1g}): {shown}"
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """A frame with columns action, count, expected and z, those that fit worst first.
+
+        >>> import bough, polars
+        >>> log = polars.DataFrame({"action": ["a"] * 60 + ["b"] * 40, "reward": 0.0, "propensity": 0.5})
+        >>> bough.sample_ratio(log, bough.Tree.from_nested(["a", "b"])).to_frame("polars").columns
+        ['action', 'count', 'expected', 'z']
+        """
+        columns = {"action": self.actions, "count": self.count, "expected": self.expected, "z": self.z}
+        return make_frame(columns, backend)
+
+
+def sample_ratio(
+    log: Any,
+    tree: Tree,
+    action: str = "action",
+    reward: str = "reward",
+    propensity: str = "propensity",
+    *,
+    position: str | None = None,
+    bad: Literal["error", "skip", "skip-most"] = "error",
+) -> SampleRatio:
+    """Whether the actions of a log are logged as often as their propensities say.
+
+    The log and its columns are those of `evaluate`. Where the logger's propensities are wrong, such as 1/K for one that
+    did not choose uniformly, no estimate from them is right, and this is how it shows. With `position`, each has a log
+    of its own.
+
+    >>> import bough, polars
+    >>> log = polars.DataFrame({"action": ["a"] * 60 + ["b"] * 40, "reward": 0.0, "propensity": 0.5})
+    >>> bough.sample_ratio(log, bough.Tree.from_nested(["a", "b"]))
+    SampleRatio(fits=True, p_value=0.0455, n_actions=2)
+    """
+    columns = checked_columns(log, tree, action, reward, propensity, None, None, position)
+    return ratio_of_sums(tree, summed_propensities(log, tree, columns, bad))
+
+
+def ratio_of_sums(tree: Tree, sums: PropensitySums) -> SampleRatio:
+    """`sample_ratio` of what has been summed already."""
+    from scipy.special import chdtrc  # takes longer to load than all the rest
+
+    harmonic = sums.n / sums.ip
+    expected = sums.rows_at[sums.position] * harmonic
+    dispersion = np.maximum(sums.n * sums.ipp / sums.ip**2, 1.0)
+    enough = expected >= _LEAST_EXPECTED
+    statistic = float((np.square(sums.n - expected) / (expected * dispersion))[enough].sum())
+    degrees = int(enough.sum())
+    for position, n in enumerate(sums.rows_at.tolist()):
+        here = enough & (sums.position == position)
+        rest = n - float(expected[here].sum())
+        if rest >= _LEAST_EXPECTED:
+            statistic += (float(sums.n[here].sum()) - n + rest) ** 2 / rest if here.any() else 0.0
+        elif here.any():
+            degrees -= 1  # all rows are in the counts, which sum to n
+    statistic += _repetition(sums.n[~enough], expected[~enough])
+    degrees = max(degrees + bool((~enough).any()), 1)
+    listed = enough | (sums.n >= _LEAST_EXPECTED)
+    spread = np.sqrt(expected * dispersion * (1.0 - np.minimum(harmonic, 1.0 - 1e-12)))
+    z = ((sums.n - expected) / spread)[listed]
+    order = np.argsort(-np.abs(z), kind="stable")
+    return SampleRatio(
+        statistic,
+        degrees,
+        float(chdtrc(degrees, statistic)),
+        tree.actions[sums.place[listed][order]].tolist(),
+        sums.n[listed][order],
+        expected[listed][order],
+        z[order],
+        sums.n_rows,
+    )
+
+
+def _repetition(n: Floats, expected: Floats) -> float:
+    """The square of how many deviations rare actions repeat themselves too often.
+
+    A count X that is Poisson with mean m has E[X (X - 1 - m)] = 0 and the variance m^3 + 2 m^2; sums of n m and n m^2
+    over the actions that were logged are those of m^2 and m^3 over all actions in expectation.
+    """
+    too_many = float((n * (n - 1.0 - expected)).sum())
+    variance = float((n * (expected**2 + 2.0 * expected)).sum())
+    return max(too_many, 0.0) ** 2 / max(variance, _LEAST_VARIANCE)
