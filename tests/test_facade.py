@@ -24,8 +24,10 @@ def test_the_public_names_are_these():
         "Comparison",
         "Conditional",
         "Decision",
+        "Diagnostics",
         "DriftFit",
         "Estimate",
+        "Evaluation",
         "ExplainedNode",
         "Explanation",
         "FlatTS",
@@ -37,11 +39,15 @@ def test_the_public_names_are_these():
         "Observations",
         "PoissonModel",
         "Policy",
+        "PolicyDiagnostics",
+        "PolicyValue",
         "Posterior",
         "PriorFit",
         "Problem",
         "Propensity",
+        "Replay",
         "Residuals",
+        "SampleRatio",
         "Simulation",
         "Statistics",
         "TS",
@@ -51,11 +57,15 @@ def test_the_public_names_are_these():
         "by_depth",
         "by_height",
         "by_node",
+        "data",
+        "evaluate",
         "fit_drift",
         "fit_prior",
         "gibbs",
         "prior_from_features",
         "problems",
+        "replay",
+        "sample_ratio",
         "simulate",
         "summarise",
         "theory",
@@ -75,6 +85,7 @@ def test_every_public_name_has_a_docstring(name):
         set(bough.__all__)
         - {"BestActions", "Conditional", "Estimate", "GibbsDraws", "MeanReward", "Problem", "Propensity", "Residuals"}
         - {"ExplainedNode", "problems", "theory"}
+        - {"Diagnostics", "PolicyDiagnostics", "PolicyValue", "data"}
     ),
 )
 def test_every_public_name_has_an_example(name):

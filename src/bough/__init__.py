@@ -10,12 +10,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bough import theory
+    from bough import data, theory
     from bough.data.logs import summarise
     from bough.data.rows import Observations
     from bough.data.statistics import Statistics
     from bough.evaluation.diagnostics import Diagnostics, PolicyDiagnostics
     from bough.evaluation.evaluate import evaluate
+    from bough.evaluation.replay import Replay, replay
     from bough.evaluation.report import Evaluation, PolicyValue
     from bough.evaluation.sample_ratio import SampleRatio, sample_ratio
     from bough.explanation import ExplainedNode, Explanation
@@ -74,6 +75,7 @@ _HOME = {
     "PriorFit": "bough.learning.report",
     "Problem": "bough.simulation.worlds",
     "Propensity": "bough.policies.propensity",
+    "Replay": "bough.evaluation.replay",
     "Residuals": "bough.simulation.worlds",
     "SampleRatio": "bough.evaluation.sample_ratio",
     "Simulation": "bough.simulation.result",
@@ -85,19 +87,21 @@ _HOME = {
     "by_depth": "bough.model.covariance",
     "by_height": "bough.model.covariance",
     "by_node": "bough.model.covariance",
+    "data": "bough.data",
     "evaluate": "bough.evaluation.evaluate",
     "fit_drift": "bough.learning.drift",
     "fit_prior": "bough.learning.fit",
     "gibbs": "bough.mcmc",
     "prior_from_features": "bough.learning.feature_prior",
     "problems": "bough.simulation.problems",
+    "replay": "bough.evaluation.replay",
     "sample_ratio": "bough.evaluation.sample_ratio",
     "simulate": "bough.simulation.simulate",
     "summarise": "bough.data.logs",
     "theory": "bough.theory",
 }
 
-_MODULES = ("problems", "theory")
+_MODULES = ("data", "problems", "theory")
 
 __all__ = [
     "TS",
@@ -130,6 +134,7 @@ __all__ = [
     "PriorFit",
     "Problem",
     "Propensity",
+    "Replay",
     "Residuals",
     "SampleRatio",
     "Simulation",
@@ -140,12 +145,14 @@ __all__ = [
     "by_depth",
     "by_height",
     "by_node",
+    "data",
     "evaluate",
     "fit_drift",
     "fit_prior",
     "gibbs",
     "prior_from_features",
     "problems",
+    "replay",
     "sample_ratio",
     "simulate",
     "summarise",

@@ -162,8 +162,7 @@ class _Logged(NamedTuple):
     @property
     def doubtful(self) -> nw.Expr:
         """1 where the error of a propensity is above a third of it."""
-        if self.error is None:
-            return self.p * 0.0
+        assert self.error is not None
         return nw.when(self.error > DOUBTFUL * self.p).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
     def rows(self, which: nw.Expr, most: int | None = None) -> nw.DataFrame[Any]:
@@ -270,7 +269,7 @@ class _Groups(NamedTuple):
             [key for part in parts for key in part["position"].to_list()] if has_position else [],
             column("n"),
             column("complete"),
-            {name: column(name) for name in (*SUMS, "doubtful")},
+            {name: column(name) for name in (*SUMS, *(["doubtful"] if logged.error is not None else []))},
             {name: column(f"least {name}") for name in ("p", "y")},
             {name: column(f"most {name}") for name in ("p", "y")},
         )
@@ -291,7 +290,7 @@ def _grouped(logged: _Logged, frame: Frame) -> nw.DataFrame[Any]:
     )
     aggregates = [nw.len().alias("n"), nw.col("complete").count()]
     aggregates += [nw.col(name).sum() for name in SUMS]
-    aggregates.append(nw.col("doubtful").sum() if more else (nw.col("p").count() * 0).alias("doubtful"))
+    aggregates += [nw.col("doubtful").sum()] if more else []
     for name in ("p", "y"):
         aggregates += [nw.col(name).min().alias(f"least {name}"), nw.col(name).max().alias(f"most {name}")]
     by = ["action"] if columns.position is None else ["action", "position"]
@@ -322,7 +321,7 @@ def _at_actions(tree: Tree, nodes: Integers, found: _Groups, skipped: int) -> Pr
         least_p=least_p,
         least_y=float(found.least["y"][known].min(initial=np.inf)),
         most_y=float(found.most["y"][known].max(initial=-np.inf)),
-        doubtful=int(found.sums["doubtful"][known].sum()),
+        doubtful=int(found.sums["doubtful"][known].sum()) if "doubtful" in found.sums else 0,
         skipped=skipped,
     )
 

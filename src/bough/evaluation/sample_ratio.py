@@ -1,10 +1,11 @@
 """sample_ratio(...): whether the logged propensities fit the logged counts.
 
-Where the propensities of an action are right, the sum of 1/p over its rows is n in expectation, n the number of all
-rows: each row adds 1/p with probability p. With h the harmonic mean of its propensities, that is to say that it should
-have n h rows. The counts of all actions with an expected count of 10 or more are compared with what is expected, and so
-are all other rows together, by Pearson's statistic; where propensities vary, the variance of each is larger by the mean
-of 1/p^2 over the square of that of 1/p. Of rarer actions, it is compared how often they repeat themselves.
+Where the propensities of an action are right, the sum s of 1/p over its rows is n in expectation, n the number of all
+rows: each row adds 1/p with probability p. The variance of s is v - n, where v is the sum of 1/p over *all* rows, and
+the covariance of two actions is -n. v is n times the mean of 1/p over the action's rows, weighted by 1/p. So
+(s - n)' (diag v - n 1 1')^-1 (s - n), over all actions that should have ten rows or more, has a chi-squared
+distribution; where propensities do not vary, it is Pearson's statistic, with the other actions as one. Of these, it is
+compared how often they repeat themselves.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bough.evaluation.columns import checked_columns
 from bough.tree.tree import Tree
 
 _LEAST_EXPECTED = 10.0
+_ROUNDING = 1e-6  # of what propensities sum to
 _LEAST_VARIANCE = 4.0  # or one repetition would be a discovery
 _SUSPICIOUS = 1e-4
 _WORST = 3
@@ -38,7 +40,7 @@ class SampleRatio:
     """
 
     statistic: float
-    """Pearson's."""
+    """Pearson's, where propensities do not vary."""
     degrees: int
     """Of freedom."""
     p_value: float
@@ -116,24 +118,26 @@ def ratio_of_sums(tree: Tree, sums: PropensitySums) -> SampleRatio:
     """`sample_ratio` of what has been summed already."""
     from scipy.special import chdtrc  # takes longer to load than all the rest
 
-    harmonic = sums.n / sums.ip
-    expected = sums.rows_at[sums.position] * harmonic
-    dispersion = np.maximum(sums.n * sums.ipp / sums.ip**2, 1.0)
+    rows_at = sums.rows_at[sums.position]
+    expected = rows_at * sums.n / sums.ip
     enough = expected >= _LEAST_EXPECTED
-    statistic = float((np.square(sums.n - expected) / (expected * dispersion))[enough].sum())
-    degrees = int(enough.sum())
+    too_large = sums.ip - rows_at
+    variance = rows_at * sums.ipp / sums.ip  # v
+    statistic, degrees = 0.0, 0
     for position, n in enumerate(sums.rows_at.tolist()):
         here = enough & (sums.position == position)
-        rest = n - float(expected[here].sum())
-        if rest >= _LEAST_EXPECTED:
-            statistic += (float(sums.n[here].sum()) - n + rest) ** 2 / rest if here.any() else 0.0
+        distance, spread = too_large[here], variance[here]
+        rest = 1.0 - n * float((1.0 / spread).sum())
+        statistic += float((distance**2 / spread).sum())
+        degrees += int(here.sum())
+        if rest > _ROUNDING:
+            statistic += n * float((distance / spread).sum()) ** 2 / rest
         elif here.any():
             degrees -= 1  # all rows are in the counts, which sum to n
     statistic += _repetition(sums.n[~enough], expected[~enough])
     degrees = max(degrees + bool((~enough).any()), 1)
     listed = enough | (sums.n >= _LEAST_EXPECTED)
-    spread = np.sqrt(expected * dispersion * (1.0 - np.minimum(harmonic, 1.0 - 1e-12)))
-    z = ((sums.n - expected) / spread)[listed]
+    z = (too_large / np.sqrt(np.maximum(variance - rows_at, 1e-9 * variance)))[listed]
     order = np.argsort(-np.abs(z), kind="stable")
     return SampleRatio(
         statistic,

@@ -20,7 +20,7 @@ from bough.policies.logged import LoggedPolicy
 from bough.tree.tree import Tree
 
 _SUM = 1e-6  # that probabilities may be from 1
-_LARGE = 2_000_000  # numbers that a block of rows may take at once
+_LARGE = 500_000  # numbers that a block of rows may take at once
 _COUNTED = 10_000  # decisions of a policy of which no more is known than what it decides
 
 
