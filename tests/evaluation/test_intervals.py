@@ -51,6 +51,12 @@ def prior(one):
     return bough.GaussianModel(one.tree, 1.0, bough.by_depth([0.1, 0.3, 0.3]), 0.25)
 
 
+def test_intervals_with_the_model_that_is_learned_for_clicks_hold_the_truth():
+    """It is a Gaussian one, which clicks are not: it costs a few hundredths of DM's coverage where rows are few."""
+    for name, shares in held("normal", ("dm", "dr"), n=300).items():
+        assert (shares >= LEAST).all(), (name, shares)
+
+
 @pytest.mark.parametrize("interval", ["normal", "cressie-read"])
 def test_intervals_with_a_model_hold_the_truth(interval):
     for name, shares in held(interval, ("dm", "dr"), clicks=False, n=500, model=prior).items():

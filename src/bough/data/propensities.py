@@ -227,7 +227,7 @@ def summed_propensities(log: Any, tree: Tree, columns: LogColumns, bad: Bad = "e
     with _opened(log, tree, columns) as logged:
         found = _Groups.of(logged, logged.frame)
         n_rows = int(found.n.sum())
-        if not found.is_sound:
+        if not (found.least_p > 0.0).all():
             found = _Groups.of(logged, logged.frame.filter(logged.usable))
         nodes = action_nodes(tree, found.keys)
         odd, unknown = n_rows - int(found.n.sum()), int(found.n[nodes < 0].sum())
@@ -243,17 +243,11 @@ class _Groups(NamedTuple):
     keys: list[Any]
     positions: list[Any]
     n: Floats
-    complete: Floats
     sums: dict[str, Floats]
-    least: dict[str, Floats]
-    most: dict[str, Floats]
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether every value of every row could be used."""
-        finite = all(np.isfinite(values).all() for values in self.sums.values())
-        in_range = bool((self.least["p"] > 0.0).all() and (self.most["p"] <= 1.0 + _ROUNDING).all())
-        return finite and in_range and bool((self.n == self.complete).all()) and None not in self.positions
+    least_p: Floats
+    """Negative where a row cannot be used."""
+    least_y: Floats
+    most_y: Floats
 
     @classmethod
     def of(cls, logged: _Logged, frame: Frame) -> _Groups:
@@ -268,10 +262,10 @@ class _Groups(NamedTuple):
             [key for part in parts for key in part["action"].to_list()],
             [key for part in parts for key in part["position"].to_list()] if has_position else [],
             column("n"),
-            column("complete"),
             {name: column(name) for name in (*SUMS, *(["doubtful"] if logged.error is not None else []))},
-            {name: column(f"least {name}") for name in ("p", "y")},
-            {name: column(f"most {name}") for name in ("p", "y")},
+            column("least p"),
+            column("least y"),
+            column("most y"),
         )
 
 
@@ -280,19 +274,17 @@ def _grouped(logged: _Logged, frame: Frame) -> nw.DataFrame[Any]:
     keys = [nw.col(labels[columns.action]).alias("action")]
     if columns.position is not None:
         keys.append(nw.col(labels[columns.position]).alias("position"))
-    given = [logged.y.alias("y"), logged.p.alias("p")]
+    # One column says whether there is anything odd: each that is grouped costs a tenth of the whole.
+    given = [logged.y.alias("y"), nw.when(logged.usable).then(logged.p).otherwise(nw.lit(-1.0)).alias("p")]
     more = [logged.doubtful.alias("doubtful")] if logged.error is not None else []
     selected = frame.select(*keys, *given, *more)
     y, ip = nw.col("y"), 1.0 / nw.col("p")
     products = dict(zip(SUMS[1:], (y * y, ip, y * ip, y * y * ip, ip * ip, y * ip * ip, y * y * ip * ip), strict=True))
-    selected = selected.with_columns(
-        (y + nw.col("p")).alias("complete"), *(product.alias(name) for name, product in products.items())
-    )
-    aggregates = [nw.len().alias("n"), nw.col("complete").count()]
+    selected = selected.with_columns(*(product.alias(name) for name, product in products.items()))
+    aggregates = [nw.len().alias("n"), nw.col("p").min().alias("least p")]
+    aggregates += [nw.col("y").min().alias("least y"), nw.col("y").max().alias("most y")]
     aggregates += [nw.col(name).sum() for name in SUMS]
     aggregates += [nw.col("doubtful").sum()] if more else []
-    for name in ("p", "y"):
-        aggregates += [nw.col(name).min().alias(f"least {name}"), nw.col(name).max().alias(f"most {name}")]
     by = ["action"] if columns.position is None else ["action", "position"]
     groups: Any = selected.group_by(*by).agg(*aggregates)
     return collected(groups)
@@ -311,7 +303,7 @@ def _at_actions(tree: Tree, nodes: Integers, found: _Groups, skipped: int) -> Pr
         return np.bincount(group, values[known], minlength=len(cell)).astype(np.float64)
 
     least_p = np.full(len(cell), np.inf)
-    np.minimum.at(least_p, group, found.least["p"][known])
+    np.minimum.at(least_p, group, found.least_p[known])
     return PropensitySums(
         cell // max(width, 1),
         cell % max(width, 1),
@@ -319,8 +311,8 @@ def _at_actions(tree: Tree, nodes: Integers, found: _Groups, skipped: int) -> Pr
         total(found.n),
         **{name: total(found.sums[name]) for name in SUMS},
         least_p=least_p,
-        least_y=float(found.least["y"][known].min(initial=np.inf)),
-        most_y=float(found.most["y"][known].max(initial=-np.inf)),
+        least_y=float(found.least_y[known].min(initial=np.inf)),
+        most_y=float(found.most_y[known].max(initial=-np.inf)),
         doubtful=int(found.sums["doubtful"][known].sum()) if "doubtful" in found.sums else 0,
         skipped=skipped,
     )

@@ -186,10 +186,7 @@ def _in_contexts(
         estimates = _of_totals(plain, wanted)
         if outcomes is not None and residual is not None:
             estimates |= _with_model(outcomes, residual, rows, found, weights, plain, limits)
-        mean = np.zeros(tree.n_actions)
-        for _, places, probabilities in found.blocks():
-            np.add.at(mean, places, probabilities / len(weights))
-        judged[name] = _Judged(estimates, plain, never_logged(tree, sums.place, mean), weights)
+        judged[name] = _Judged(estimates, plain, never_logged(tree, sums.place, found.mean), weights)
     return _reported(judged, sums, rows, tree, wanted, limits, notes)
 
 

@@ -31,8 +31,6 @@ from bough.evaluation.targets import Chances, block_rows
 from bough.evaluation.totals import Outcome
 from bough.learning.fit import fit_prior
 from bough.learning.report import PriorFit
-from bough.model.bernoulli import BernoulliModel
-from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 from bough.posterior import Posterior
 from bough.tree.name_columns import as_column
@@ -127,10 +125,9 @@ class Fixed(Outcomes):
 class Learned(Outcomes):
     """The predictions of posteriors, one for each position."""
 
-    def __init__(self, posteriors: Sequence[Posterior], has_seen_the_log: bool, seed: Any = 0) -> None:
+    def __init__(self, posteriors: Sequence[Posterior], has_seen_the_log: bool) -> None:
         self._posteriors = posteriors
         self._has_seen_the_log = has_seen_the_log
-        self._seed = seed
         self._moments = [one.action_moments() if one.model.is_scalar else None for one in posteriors]
 
     @property
@@ -153,7 +150,7 @@ class Learned(Outcomes):
             assert moments is not None
             steepness = self._model.likelihood.log_partition(moments[0])[2]
             weights = np.stack([share * one[i] * steepness for one in probabilities], axis=1)
-            variances += _variances(posterior, weights, np.random.default_rng([i, self._seed]))
+            variances += _variances(posterior, weights)
         return np.sqrt(variances).tolist()  # type: ignore[no-any-return]
 
     def _scores(self, leaves: Nodes, contexts: Floats) -> tuple[Floats, Floats]:
@@ -197,21 +194,55 @@ class Learned(Outcomes):
                 steepness = probabilities * of.log_partition(mean)[2]
                 np.add.at(weights, places[:, 0], steepness * contexts)
             found[block] = (of.expected_reward(mean, variance) * probabilities).sum(axis=1)
-        rng = np.random.default_rng([0, self._seed])
-        return found, float(np.sqrt(_variances(posterior, weights[..., None] / len(found), rng)[0]))
+        drawn = _drawn_variance(posterior, weights / len(found), np.random.default_rng(0))
+        return found, float(np.sqrt(drawn))
 
 
-def _variances(posterior: Posterior, weights: Floats, rng: np.random.Generator) -> Floats:
-    """(P,) the posterior variances of weighted sums of the actions' parameters; weights are (K, P) or (K, d, P)."""
+def _variances(posterior: Posterior, weights: Floats) -> Floats:
+    """(P,) the posterior variances of sums of the actions' parameters, with (K, P) weights.
+
+    A draw is theta = gain * parent's theta + offset + step * normal at each node, and so the sum is linear in the
+    normals: a node's coefficient is its step times what all paths through it carry, added up rootward.
+    """
     tree = posterior.model.tree
-    size = int(np.prod(posterior._shape))
+    gain, step = _steps(posterior)
+    carried = np.zeros((tree.n_nodes, weights.shape[1]))
+    carried[tree.leaves] = weights
+    for start, end in zip(tree.level_start[-2:0:-1], tree.level_start[:1:-1], strict=True):
+        np.add.at(carried, tree.parent[start:end], gain[start:end, None] * carried[start:end])
+    return np.asarray(np.square(carried * step[:, None]).sum(axis=0))
+
+
+def _steps(posterior: Posterior) -> tuple[Floats, Floats]:
+    """(V,) and (V,): how much of its parent's value a node takes over, and the deviation of its own step.
+
+    The draw of normals that are 1 down to a depth and 0 below it shows both, depth by depth.
+    """
+    tree = posterior.model.tree
+    gain, step = np.zeros(tree.n_nodes), np.empty(tree.n_nodes)
+    mean = before = posterior.from_normals(np.zeros(tree.n_nodes))
+    for depth in range(tree.height + 1):
+        after = posterior.from_normals((tree.depth <= depth).astype(np.float64))
+        here = slice(int(tree.level_start[depth]), int(tree.level_start[depth + 1]))
+        step[here] = after[here] - before[here]
+        if depth < tree.height:
+            below = slice(int(tree.level_start[depth + 1]), int(tree.level_start[depth + 2]))
+            moved = (after - mean)[tree.parent[below]]
+            gain[below] = np.where(moved == 0.0, 0.0, (after - mean)[below] / np.where(moved == 0.0, 1.0, moved))
+        before = after
+    return gain, step
+
+
+def _drawn_variance(posterior: Posterior, weights: Floats, rng: np.random.Generator) -> float:
+    """The same of vectors, with (K, d) weights, from draws."""
+    leaves, size = posterior.model.tree.leaves, int(np.prod(posterior._shape))
     draws = int(np.clip(_NUMBERS // size, _LEAST_DRAWS, _DRAWS))
     at_once = max(1, min(draws, _NUMBERS // (10 * size)))
     found = []
     for start in range(0, draws, at_once):
         sample = posterior.sample(rng, size=min(at_once, draws - start))
-        found.append(np.tensordot(sample[:, tree.leaves], weights, axes=weights.ndim - 1))
-    return np.asarray(np.concatenate(found).var(axis=0, ddof=1))
+        found.append(np.tensordot(sample[:, leaves], weights, axes=2))
+    return float(np.concatenate(found).var(ddof=1))
 
 
 # -- where predictions come from -------------------------------------------------------------------
@@ -224,7 +255,7 @@ def outcomes_of_sums(model: Any, tree: Tree, sums: PropensitySums) -> Outcomes:
         return Learned([given] * len(sums.positions), has_seen_the_log=False)
     if not isinstance(given, Model) and given is not None:
         return Fixed(_given_means(given, tree, len(sums.positions)), None, tree.n_actions)
-    prior = _learned_prior(tree, sums) if given is None else given
+    prior = _learned_prior(tree, statistics_of(tree, sums)) if given is None else given
     posteriors = []
     for position in range(len(sums.positions)):
         posterior = Posterior(prior)
@@ -245,7 +276,7 @@ def outcomes_of_rows(model: Any, tree: Tree, rows: LoggedRows) -> Outcomes:
         return Fixed(_given_means(given, tree, 1), None, tree.n_actions)
     if given is None:
         sums = Statistics.from_rows(as_column(tree.actions[rows.place]), rows.reward, rows.context)
-        given = fit_prior(tree, sums, structure="diagonal").model
+        given = _learned_prior(tree, sums)
     posterior = Posterior(given)
     exposure = given.kind.checked_exposure(rows.reward, None, None)
     posterior._observe(Rows(tree.leaves[rows.place], rows.reward, rows.context, exposure))
@@ -259,11 +290,10 @@ def statistics_of(tree: Tree, sums: PropensitySums, which: Any = slice(None)) ->
     return Statistics._trusted(as_column(tree.actions[place]), count=n, sum_y=y, sum_yy=yy)
 
 
-def _learned_prior(tree: Tree, sums: PropensitySums) -> Model:
-    is_clicks = sums.least_y >= 0.0 and sums.most_y <= 1.0 and np.array_equal(sums.y, sums.yy)
-    kind = BernoulliModel if is_clicks else GaussianModel
+def _learned_prior(tree: Tree, statistics: Statistics) -> Model:
+    """A Gaussian prior, for clicks too: a mean is a mean, and it is learned in a moment."""
     try:
-        return fit_prior(tree, statistics_of(tree, sums), model=kind).model
+        return fit_prior(tree, statistics, structure="diagonal").model
     except ValueError as error:
         raise ValueError(
             f'no prior can be learned from this log ({error}); give a model, or estimators=("ips", "snips")'

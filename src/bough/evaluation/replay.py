@@ -2,8 +2,8 @@
 
 The agent decides on each row in turn. Where it decides for the logged action it sees the reward and learns from it;
 other rows are as if they had not been. Since the logger chose at random, which rows are kept says nothing about their
-rewards, and what was kept is a sample of the agent's own life. (Li, Chu, Langford and Wang, "Unbiased offline evaluation
-of contextual-bandit-based news article recommendation algorithms", WSDM 2011.)
+rewards, and what was kept is a sample of the agent's own life. (Li, Chu, Langford and Wang, "Unbiased offline
+evaluation of contextual-bandit-based news article recommendation algorithms", WSDM 2011.)
 """
 
 from __future__ import annotations
@@ -90,9 +90,7 @@ def replay(
     if not isinstance(agent, Policy):
         raise ValueError(f"agent is a {type(agent).__name__}; give an agent, with decide and update")
     level = _checks.level(level)
-    named = checked_columns(
-        log, tree, action, reward, "propensity" if propensity is None else propensity, None, context
-    )
+    named = checked_columns(log, tree, action, reward, propensity or "propensity", None, context)
     columns = LogColumns(action, reward, propensity, None, None, named.context, named.context_list)
     rows = read_logged_rows(log, tree, columns, bad)
     _check_uniform(rows, propensity)

@@ -97,10 +97,10 @@ class Evaluation:
         policy  estimator   value        interval     lift          interval
         coffee  snips      0.1824  0.165 to 0.200  +0.0524  +0.043 to +0.069
         coffee  dr         0.1818  0.165 to 0.200  +0.0518  +0.042 to +0.068
-        coffee  dm         0.1811  0.165 to 0.197  +0.0511  +0.032 to +0.070
+        coffee  dm         0.1814  0.167 to 0.196  +0.0514  +0.034 to +0.069
         <BLANKLINE>
         policy              rows       effective     mean weight  largest weight    never logged         DM - DR
-        coffee             4,000           2,029    1.014 ± 0.02             2.0            0.0%     -0.1 errors
+        coffee             4,000           2,029    1.014 ± 0.02             2.0            0.0%     -0.0 errors
         """
         head = ("policy", "estimator", "value", "interval", "lift", "interval")
         rows = [head, *map(_cells, self.values)]
@@ -126,22 +126,23 @@ class Evaluation:
 
 
 def _cells(one: PolicyValue) -> Sequence[str]:
+    least = 0.1 * (one.high - one.low)  # of a lift that is known to be nothing, no more digits are shown
     return (
         one.policy,
         one.estimator,
         rounded(one.value, _width(one.low, one.high)),
-        _interval(one.low, one.high, ""),
-        f"{'+' if one.lift >= 0 else ''}{rounded(one.lift, _width(one.lift_low, one.lift_high))}",
-        _interval(one.lift_low, one.lift_high, "+"),
+        _interval(one.low, one.high, "", 0.0),
+        f"{'+' if one.lift >= 0 else ''}{rounded(one.lift, _width(one.lift_low, one.lift_high, least))}",
+        _interval(one.lift_low, one.lift_high, "+", least),
     )
 
 
-def _interval(low: float, high: float, sign: str) -> str:
+def _interval(low: float, high: float, sign: str, least: float) -> str:
     if math.isnan(low) or math.isnan(high):
         return "none"
-    width = 10.0 * _width(low, high)
+    width = 10.0 * _width(low, high, least)
     return " to ".join(f"{sign if end >= 0 else ''}{rounded(end, width)}" for end in (low, high))
 
 
-def _width(low: float, high: float) -> float:
-    return 0.1 if math.isnan(high - low) else 0.1 * (high - low)
+def _width(low: float, high: float, least: float = 0.0) -> float:
+    return 0.1 if math.isnan(high - low) else 0.1 * max(high - low, least)

@@ -4,8 +4,13 @@ Where the propensities of an action are right, the sum s of 1/p over its rows is
 rows: each row adds 1/p with probability p. The variance of s is v - n, where v is the sum of 1/p over *all* rows, and
 the covariance of two actions is -n. v is n times the mean of 1/p over the action's rows, weighted by 1/p. So
 (s - n)' (diag v - n 1 1')^-1 (s - n), over all actions that should have ten rows or more, has a chi-squared
-distribution; where propensities do not vary, it is Pearson's statistic, with the other actions as one. Of these, it is
-compared how often they repeat themselves.
+distribution: Pearson's statistic, with the other actions as one. Of these, it is compared how often they repeat
+themselves.
+
+Where propensities vary, an action may have been all but given up for most of the log, and s is far below n almost
+always, and far above once in a while. So only too many rows count: s over the mean of 1/p, weighted by 1/p, is compared
+with a Poisson count, and the least probability taken as many times as there are actions. One row with a tiny propensity
+makes that a count of one.
 """
 
 from __future__ import annotations
@@ -40,9 +45,9 @@ class SampleRatio:
     """
 
     statistic: float
-    """Pearson's, where propensities do not vary."""
+    """Pearson's; where propensities vary, the largest excess of an action's rows, in deviations."""
     degrees: int
-    """Of freedom."""
+    """Of freedom; where propensities vary, how many actions were compared."""
     p_value: float
     """How likely counts that fit this badly, or worse, are where the propensities are right."""
     actions: list[Any]
@@ -116,17 +121,35 @@ def sample_ratio(
 
 def ratio_of_sums(tree: Tree, sums: PropensitySums) -> SampleRatio:
     """`sample_ratio` of what has been summed already."""
-    from scipy.special import chdtrc  # takes longer to load than all the rest
-
     rows_at = sums.rows_at[sums.position]
     expected = rows_at * sums.n / sums.ip
-    enough = expected >= _LEAST_EXPECTED
-    too_large = sums.ip - rows_at
     variance = rows_at * sums.ipp / sums.ip  # v
+    varies = bool((sums.n * sums.ipp > (1.0 + _ROUNDING) * sums.ip**2).any())
+    statistic, degrees, p_value = _with_a_tail(sums, rows_at) if varies else _pearson(sums, expected, variance)
+    listed = (expected >= _LEAST_EXPECTED) | (sums.n >= _LEAST_EXPECTED)
+    z = ((sums.ip - rows_at) / np.sqrt(np.maximum(variance - rows_at, 1e-9 * variance)))[listed]
+    order = np.argsort(-z if varies else -np.abs(z), kind="stable")
+    return SampleRatio(
+        statistic,
+        degrees,
+        p_value,
+        tree.actions[sums.place[listed][order]].tolist(),
+        sums.n[listed][order],
+        expected[listed][order],
+        z[order],
+        sums.n_rows,
+    )
+
+
+def _pearson(sums: PropensitySums, expected: Floats, variance: Floats) -> tuple[float, int, float]:
+    """The statistic, its degrees of freedom and p-value, where propensities do not vary."""
+    from scipy.special import chdtrc  # takes longer to load than all the rest
+
+    enough = expected >= _LEAST_EXPECTED
     statistic, degrees = 0.0, 0
     for position, n in enumerate(sums.rows_at.tolist()):
         here = enough & (sums.position == position)
-        distance, spread = too_large[here], variance[here]
+        distance, spread = sums.ip[here] - n, variance[here]
         rest = 1.0 - n * float((1.0 / spread).sum())
         statistic += float((distance**2 / spread).sum())
         degrees += int(here.sum())
@@ -136,19 +159,18 @@ def ratio_of_sums(tree: Tree, sums: PropensitySums) -> SampleRatio:
             degrees -= 1  # all rows are in the counts, which sum to n
     statistic += _repetition(sums.n[~enough], expected[~enough])
     degrees = max(degrees + bool((~enough).any()), 1)
-    listed = enough | (sums.n >= _LEAST_EXPECTED)
-    z = (too_large / np.sqrt(np.maximum(variance - rows_at, 1e-9 * variance)))[listed]
-    order = np.argsort(-np.abs(z), kind="stable")
-    return SampleRatio(
-        statistic,
-        degrees,
-        float(chdtrc(degrees, statistic)),
-        tree.actions[sums.place[listed][order]].tolist(),
-        sums.n[listed][order],
-        expected[listed][order],
-        z[order],
-        sums.n_rows,
-    )
+    return statistic, degrees, float(chdtrc(degrees, statistic))
+
+
+def _with_a_tail(sums: PropensitySums, rows_at: Floats) -> tuple[float, int, float]:
+    """The largest excess of an action's rows, of how many actions, and its p-value, where propensities vary."""
+    from scipy.special import gammainc
+
+    count = sums.ip**2 / sums.ipp
+    wanted = rows_at * sums.ip / sums.ipp
+    tails = np.where(count > wanted, gammainc(count, wanted), 1.0)
+    excess = float(((count - wanted) / np.sqrt(wanted)).max())
+    return excess, len(count), min(1.0, float(tails.min()) * len(count))
 
 
 def _repetition(n: Floats, expected: Floats) -> float:

@@ -130,6 +130,8 @@ class Chances(NamedTuple):
 
     logged: Floats
     """(n,) its probability of the logged action."""
+    mean: Floats
+    """(K,) its mean probability of each action."""
     blocks: Callable[[], Any]
     """Its choices, as blocks (rows, places, probabilities): (m,) rows, and (m, c) actions with their probabilities.
     Where a target is sampled, c is 1."""
@@ -164,10 +166,11 @@ def _chances_of_function(policy: Callable[[Floats], Any], tree: Tree, rows: Logg
             found = checked_probabilities(policy(contexts[block]), tree.n_actions, len(block))
             yield block, np.broadcast_to(everything, found.shape), found
 
-    logged = np.empty(n)
+    logged, mean = np.empty(n), np.zeros(tree.n_actions)
     for block, _, found in blocks():
         logged[block] = found[np.arange(len(block)), rows.place[block]]
-    return Chances(logged, blocks)
+        mean += found.sum(axis=0) / n
+    return Chances(logged, mean, blocks)
 
 
 def _chances_of_agent(agent: LoggedPolicy, tree: Tree, rows: LoggedRows, samples: int, seed: Any) -> Chances:
@@ -180,7 +183,7 @@ def _chances_of_agent(agent: LoggedPolicy, tree: Tree, rows: LoggedRows, samples
         if place[action] >= 0:
             found = twin.propensity([names[action]], context, samples=samples, seed=twin._rng)
             logged[i] = 0.0 if found.is_upper_bound[0] else found.probability[0]
-    return Chances(logged, _sampled(twin, tree, rows))
+    return _sampled(logged, twin, tree, rows)
 
 
 def _chances_by_deciding(policy: Policy, tree: Tree, rows: LoggedRows) -> Chances:
@@ -188,16 +191,17 @@ def _chances_by_deciding(policy: Policy, tree: Tree, rows: LoggedRows) -> Chance
     assert rows.context is not None
     twin = copy.deepcopy(policy)
     chosen = _places(tree, [twin.decide(context) for context in rows.context])
-    return Chances((chosen == rows.place).astype(np.float64), _sampled(copy.deepcopy(policy), tree, rows))
+    return _sampled((chosen == rows.place).astype(np.float64), twin, tree, rows)
 
 
-def _sampled(twin: Any, tree: Tree, rows: LoggedRows) -> Callable[[], Any]:
+def _sampled(logged: Floats, twin: Any, tree: Tree, rows: LoggedRows) -> Chances:
+    """The chances of a policy whose choices are drawn, one for each row."""
     chosen = _places(tree, [twin.decide(context) for context in _contexts(twin, rows)])
 
     def blocks() -> Any:
         yield np.arange(len(chosen)), chosen[:, None], np.ones((len(chosen), 1))
 
-    return blocks
+    return Chances(logged, np.bincount(chosen, minlength=tree.n_actions) / len(chosen), blocks)
 
 
 def _contexts(policy: Any, rows: LoggedRows) -> Any:
