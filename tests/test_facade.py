@@ -25,8 +25,10 @@ def test_the_public_names_are_these():
         "Comparison",
         "Conditional",
         "Decision",
+        "Diagnostics",
         "DriftFit",
         "Estimate",
+        "Evaluation",
         "ExplainedNode",
         "Explanation",
         "Features",
@@ -40,11 +42,15 @@ def test_the_public_names_are_these():
         "Observations",
         "PoissonModel",
         "Policy",
+        "PolicyDiagnostics",
+        "PolicyValue",
         "Posterior",
         "PriorFit",
         "Problem",
         "Propensity",
+        "Replay",
         "Residuals",
+        "SampleRatio",
         "Simulation",
         "Statistics",
         "StopDecision",
@@ -55,11 +61,15 @@ def test_the_public_names_are_these():
         "by_depth",
         "by_height",
         "by_node",
+        "data",
+        "evaluate",
         "fit_drift",
         "fit_prior",
         "gibbs",
         "prior_from_features",
         "problems",
+        "replay",
+        "sample_ratio",
         "simulate",
         "summarise",
         "theory",
@@ -80,6 +90,7 @@ def test_every_public_name_has_a_docstring(name):
         set(bough.__all__)
         - {"BestActions", "Conditional", "Estimate", "GibbsDraws", "MeanReward", "Problem", "Residuals"}
         - {"ExplainedNode", "problems", "theory"}
+        - {"Diagnostics", "PolicyDiagnostics", "PolicyValue", "data"}
     ),
 )
 def test_every_public_name_has_an_example(name):

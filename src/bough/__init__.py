@@ -10,11 +10,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bough import theory
+    from bough import data, theory
     from bough.best import Best, Maximum, StopDecision
     from bough.data.logs import summarise
     from bough.data.rows import Observations
     from bough.data.statistics import Statistics
+    from bough.evaluation.diagnostics import Diagnostics, PolicyDiagnostics
+    from bough.evaluation.evaluate import evaluate
+    from bough.evaluation.replay import Replay, replay
+    from bough.evaluation.report import Evaluation, PolicyValue
+    from bough.evaluation.sample_ratio import SampleRatio, sample_ratio
     from bough.explanation import ExplainedNode, Explanation
     from bough.inference.answers import BestActions, Conditional
     from bough.learning.drift import DriftFit, fit_drift
@@ -53,8 +58,10 @@ _HOME = {
     "Comparison": "bough.simulation.result",
     "Conditional": "bough.inference.answers",
     "Decision": "bough.policies.decision",
+    "Diagnostics": "bough.evaluation.diagnostics",
     "DriftFit": "bough.learning.drift",
     "Estimate": "bough.learning.report",
+    "Evaluation": "bough.evaluation.report",
     "ExplainedNode": "bough.explanation",
     "Explanation": "bough.explanation",
     "Features": "bough.model.features",
@@ -68,11 +75,15 @@ _HOME = {
     "Observations": "bough.data.rows",
     "PoissonModel": "bough.model.poisson",
     "Policy": "bough.policies.base",
+    "PolicyDiagnostics": "bough.evaluation.diagnostics",
+    "PolicyValue": "bough.evaluation.report",
     "Posterior": "bough.posterior",
     "PriorFit": "bough.learning.report",
     "Problem": "bough.simulation.worlds",
     "Propensity": "bough.policies.propensity",
+    "Replay": "bough.evaluation.replay",
     "Residuals": "bough.simulation.worlds",
+    "SampleRatio": "bough.evaluation.sample_ratio",
     "Simulation": "bough.simulation.result",
     "Statistics": "bough.data.statistics",
     "StopDecision": "bough.best",
@@ -83,18 +94,22 @@ _HOME = {
     "by_depth": "bough.model.covariance",
     "by_height": "bough.model.covariance",
     "by_node": "bough.model.covariance",
+    "data": "bough.data",
+    "evaluate": "bough.evaluation.evaluate",
     "fit_drift": "bough.learning.drift",
     "fit_prior": "bough.learning.fit",
     "gibbs": "bough.mcmc",
     "prior_from_features": "bough.learning.feature_prior",
     "problems": "bough.simulation.problems",
+    "replay": "bough.evaluation.replay",
+    "sample_ratio": "bough.evaluation.sample_ratio",
     "simulate": "bough.simulation.simulate",
     "summarise": "bough.data.logs",
     "theory": "bough.theory",
     "warm_up": "bough.policies.warm_up",
 }
 
-_MODULES = ("problems", "theory")
+_MODULES = ("data", "problems", "theory")
 
 __all__ = [
     "TS",
@@ -107,8 +122,10 @@ __all__ = [
     "Comparison",
     "Conditional",
     "Decision",
+    "Diagnostics",
     "DriftFit",
     "Estimate",
+    "Evaluation",
     "ExplainedNode",
     "Explanation",
     "Features",
@@ -122,11 +139,15 @@ __all__ = [
     "Observations",
     "PoissonModel",
     "Policy",
+    "PolicyDiagnostics",
+    "PolicyValue",
     "Posterior",
     "PriorFit",
     "Problem",
     "Propensity",
+    "Replay",
     "Residuals",
+    "SampleRatio",
     "Simulation",
     "Statistics",
     "StopDecision",
@@ -136,11 +157,15 @@ __all__ = [
     "by_depth",
     "by_height",
     "by_node",
+    "data",
+    "evaluate",
     "fit_drift",
     "fit_prior",
     "gibbs",
     "prior_from_features",
     "problems",
+    "replay",
+    "sample_ratio",
     "simulate",
     "summarise",
     "theory",

@@ -73,6 +73,43 @@ def plot_labelled_regret(curves: Curves, ax: Any = None) -> Any:
     return ax
 
 
+def plot_values(values: Sequence[Any], is_usable: Sequence[bool], logged: float, ax: Any = None) -> Any:
+    """Estimates of policies with their intervals, one line each, below the name of the policy; returns the axes.
+
+    Each has `policy`, `estimator`, `value`, `low` and `high`. Those that are not usable are hollow.
+    """
+    policies = list(dict.fromkeys(one.policy for one in values))
+    estimators = list(dict.fromkeys(one.estimator for one in values))
+    height = len(estimators) + 1  # of a policy, with a line for its name
+    if ax is None:
+        _, ax = plt.subplots(figsize=(6.4, 1.0 + 0.25 * height * len(policies)), layout="constrained")
+    ax.axvline(logged, color=_BESIDE, linestyle="--", linewidth=1)
+    places = [policies.index(one.policy) * height + estimators.index(one.estimator) for one in values]
+    for one, usable, place in zip(values, is_usable, places, strict=True):
+        shade = colour(one.policy, policies)
+        ax.hlines(place, one.low, one.high, color=shade, linewidth=2, alpha=0.5 if usable else 0.2)
+        ax.plot(one.value, place, "o", color=shade, markersize=5, markerfacecolor=shade if usable else "white")
+    ax.set_yticks(places, [one.estimator for one in values], fontsize=9)
+    for i, policy in enumerate(policies):
+        where: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
+        shade = colour(policy, policies)
+        ax.annotate(_shortened(policy), (0, i * height - 0.8), (4, 0), color=shade, fontsize=9, **where)
+    ax.set(ylim=(height * len(policies) - 1.4, -1.4), xlabel="reward per decision")
+    _leave_room(ax, [logged, *(end for one in values for end in (one.value, one.low, one.high))])
+    where = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    ax.annotate("the log", (logged, 1), (0, 3), color=_BESIDE, fontsize=9, ha="center", **where)
+    ax.tick_params(axis="y", length=0)
+    _tidy(ax)
+    return ax
+
+
+def _leave_room(ax: Any, values: Sequence[float]) -> None:
+    """Show all that is known of these, and a little more."""
+    shown = [value for value in values if np.isfinite(value)]
+    room = 0.06 * (max(shown) - min(shown)) or 0.5
+    ax.set_xlim(min(shown) - room, max(shown) + room)
+
+
 def _draw_regret(curves: Curves, ax: Any, policies: Sequence[str] | None = None) -> Any:
     """Draw the curves; `policies` has the names of those that other panels show as well."""
     if ax is None:

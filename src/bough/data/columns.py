@@ -138,7 +138,7 @@ class Columns:
 
     def grouped(self, frame: Frame) -> Groups:
         """The sums of all groups; a frame in memory goes slice by slice, and its groups come once for each."""
-        parts = [self._grouped(part) for part in _slices(frame)]
+        parts = [self._grouped(part) for part in slices(frame)]
         keys = [key for part in parts for key in part["action"].to_list()]
         rows = np.concatenate([part["rows"].to_numpy() for part in parts]).astype(np.int64)
         numbers = np.concatenate([part["complete"].to_numpy() for part in parts]).astype(np.int64)
@@ -169,7 +169,7 @@ class Columns:
         return collected(groups)
 
 
-def _slices(frame: Frame) -> Iterator[Frame]:
+def slices(frame: Frame) -> Iterator[Frame]:
     if isinstance(frame, nw.LazyFrame):
         yield frame
         return

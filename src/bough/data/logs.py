@@ -149,7 +149,7 @@ def _rows(columns: Columns, tree: Tree, features: tuple[str, ...] | None) -> Obs
     names, kept = columns.names, columns.rows(columns.usable)
     keys = kept[names.action].to_list()
     distinct = list(dict.fromkeys(keys))
-    node = dict(zip(distinct, _action_nodes(tree, distinct).tolist(), strict=True))
+    node = dict(zip(distinct, action_nodes(tree, distinct).tolist(), strict=True))
     nodes = np.array([node[key] for key in keys], dtype=np.int64)
     known = nodes >= 0
     actions = tree.actions[np.searchsorted(tree.leaves, nodes[known])]
@@ -176,10 +176,10 @@ def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[st
 def _summarised(columns: Columns, tree: Tree, bad: str) -> Statistics:
     found = columns.grouped(columns.frame)
     n_rows, odd_values = int(found.rows.sum()), 0
-    nodes = _action_nodes(tree, found.keys)
+    nodes = action_nodes(tree, found.keys)
     if not found.sound:
         found = columns.grouped(columns.frame.filter(columns.usable))
-        nodes = _action_nodes(tree, found.keys)
+        nodes = action_nodes(tree, found.keys)
         odd_values = n_rows - int(found.rows.sum())
     unknown = int(found.rows[nodes < 0].sum())
     allowed = {"error": 0, "skip": n_rows // 2, "skip-most": n_rows}[bad]
@@ -200,10 +200,10 @@ def _opened(log: Any, tree: Tree, names: Names) -> Iterator[Columns]:
         with opened_log(log, tree, names.action, names.numbers) as (frame, labels):
             yield Columns.checked(frame, labels, names)
     else:
-        yield Columns.checked(*labelled(_as_frame(log), names.used), names)
+        yield Columns.checked(*labelled(as_frame(log), names.used), names)
 
 
-def _as_frame(log: Any) -> Frame:
+def as_frame(log: Any) -> Frame:
     try:
         frame: Frame = nw.from_native(log)
         frame.collect_schema()
@@ -220,7 +220,7 @@ def _as_frame(log: Any) -> Frame:
 # -- groups as statistics ------------------------------------------------------------------------
 
 
-def _action_nodes(tree: Tree, keys: list[Any]) -> Integers:
+def action_nodes(tree: Tree, keys: list[Any]) -> Integers:
     """The node of each key that names an action; -1 for the others."""
     nodes = np.full(len(keys), -1, dtype=np.int64)
     named: Flags = np.array([not is_missing(key) for key in keys], dtype=np.bool_)
@@ -280,7 +280,7 @@ def _complaint(
         strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
         names = sorted(dict.fromkeys(strange), key=str)
         shown = ", ".join(repr(name) for name in names[:_SHOWN])
-        hint = _other_type(tree, columns.names.action, names) or tree.node_names.suggestion(names[0], tree.sep)
+        hint = other_type(tree, columns.names.action, names) or tree.node_names.suggestion(names[0], tree.sep)
         parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
     what = f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; put them right, or "
     if bad == "error":
@@ -288,7 +288,7 @@ def _complaint(
     return what + 'leave out most of the log with bad="skip-most" (on the command line --skip-most)'
 
 
-def _other_type(tree: Tree, column: str, names: list[Any]) -> str | None:
+def other_type(tree: Tree, column: str, names: list[Any]) -> str | None:
     """What to say where the log's names are text and the tree's integers, or the reverse."""
     for name in islice(names, _COMPARED):
         meant = twin(tree.node_names, name)

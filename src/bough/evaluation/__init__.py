@@ -1,0 +1,1 @@
+"""What policies would have earned, from a log of another's decisions."""
