@@ -8,7 +8,8 @@ number of policies whose probabilities do not depend on the row. Where they do, 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import reprlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
@@ -19,8 +20,11 @@ import numpy as np
 from bough._arrays import Floats, Integers
 from bough._frames import Frame, collected, labelled
 from bough.data.columns import floats, slices
+from bough.data.contexts import named_rows
 from bough.data.files import opened_log
 from bough.data.logs import Bad, action_nodes, as_frame, other_type
+from bough.data.rows import checked_contexts
+from bough.model.model import Model
 from bough.tree.tree import Tree
 
 SUMS = ("y", "yy", "ip", "y_ip", "yy_ip", "ipp", "y_ipp", "yy_ipp")
@@ -109,9 +113,26 @@ class LoggedRows:
     position: Integers
     positions: tuple[Any, ...]
     context: Floats | None
-    """(n, d)."""
+    """(n, d); None where there are none, or some are no numbers."""
+    named: Mapping[str, Any] | None
+    """The contexts' columns by name; None where they have none."""
     doubtful: int
     skipped: int
+
+    def contexts_for(self, model: Model) -> Floats:
+        """(n, d) the contexts as a model takes them: by the names of its features where both have names."""
+        if self.named is not None and model.feature_names is not None:
+            return checked_contexts(model, self.named)
+        return self.numbers()
+
+    def numbers(self) -> Floats:
+        """(n, d) the contexts in the order of the log's columns; a `ValueError` where some are no numbers."""
+        if self.context is None:
+            raise ValueError(
+                f"the contexts {reprlib.repr(list(self.named or ()))} are not all numbers, and something here takes "
+                "numbers; give a model or an agent whose features encode them, or leave out what takes numbers"
+            )
+        return self.context
 
     def sums(self) -> PropensitySums:
         """The sums of the rows."""
@@ -153,8 +174,11 @@ class _Logged(NamedTuple):
     def usable(self) -> nw.Expr:
         """Whether a row can be used, but for its action."""
         sound = self.y.is_finite() & (self.p > 0.0) & (self.p <= 1.0 + _ROUNDING)
+        schema = self.frame.collect_schema() if self.columns.context else {}
         for name in self.columns.context:
-            sound = sound & nw.col(self.labels[name]).cast(nw.Float64).is_finite()
+            column = nw.col(self.labels[name])
+            is_number = schema[self.labels[name]].is_numeric() or schema[self.labels[name]] == nw.Boolean
+            sound = sound & (column.cast(nw.Float64).is_finite() if is_number else ~column.is_null())
         if self.columns.position is not None:
             sound = sound & ~nw.col(self.labels[self.columns.position]).is_null()
         return sound.fill_null(False)
@@ -365,28 +389,39 @@ def read_logged_rows(log: Any, tree: Tree, columns: LogColumns, bad: Bad = "erro
         propensity,
         position,
         positions,
-        _contexts(found, columns, known),
+        *_contexts(found, columns, known),
         doubtful,
         odd + unknown,
     )
 
 
-def _contexts(found: nw.DataFrame[Any], columns: LogColumns, known: Any) -> Floats | None:
+def _contexts(
+    found: nw.DataFrame[Any], columns: LogColumns, known: Any
+) -> tuple[Floats | None, Mapping[str, Any] | None]:
+    """The contexts as numbers, where they are, and by name, where they have names."""
     if columns.context:
-        return np.asarray(np.column_stack([floats(found[name]) for name in columns.context])[known])
+        kept = {name: found[name].filter(known.tolist()) for name in columns.context}
+        are_numbers = all(one.dtype.is_numeric() or one.dtype == nw.Boolean for one in kept.values())
+        numbers = np.column_stack([floats(one) for one in kept.values()]) if are_numbers else None
+        return numbers, {name: one.to_list() for name, one in kept.items()}
     if columns.context_list is None:
-        return None
-    kept = [one for one, keep in zip(found[columns.context_list].to_list(), known.tolist(), strict=True) if keep]
+        return None, None
+    each = [one for one, keep in zip(found[columns.context_list].to_list(), known.tolist(), strict=True) if keep]
+    rows = named_rows(each)
+    if rows is not None:
+        each = list(zip(*rows.columns.values(), strict=True))
     try:
-        contexts = np.array(kept, dtype=np.float64)
+        contexts = np.array(each, dtype=np.float64)
     except (TypeError, ValueError):
         contexts = np.empty(0)
-    if contexts.ndim != 2 or not np.isfinite(contexts).all():
-        raise ValueError(
-            f"the column {columns.context_list!r} has rows that are no list of numbers, or lists of several lengths; "
-            "put them right, or leave them out of the log"
-        )
-    return contexts
+    if contexts.ndim == 2 and np.isfinite(contexts).all():
+        return contexts, None if rows is None else rows.columns
+    if rows is not None and not any(value is None for values in rows.columns.values() for value in values):
+        return None, rows.columns
+    raise ValueError(
+        f"the column {columns.context_list!r} has rows that are no list of numbers and no dict, or of several lengths; "
+        "put them right, or leave them out of the log"
+    )
 
 
 # -- what cannot be used ---------------------------------------------------------------------------

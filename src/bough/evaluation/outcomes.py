@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 from bough import _checks
-from bough._arrays import Floats, Nodes
+from bough._arrays import Floats, Integers, Nodes
 from bough.data.propensities import LoggedRows, PropensitySums
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
@@ -94,9 +94,11 @@ class Fixed(Outcomes):
     def deviations(self, probabilities: Sequence[Floats], shares: Floats) -> list[float]:  # noqa: ARG002
         return [float("nan")] * len(probabilities)
 
-    def _at(self, contexts: Floats) -> Floats:
+    def _at(self, block: Integers, rows: LoggedRows) -> Floats:
+        """(m, K) what some rows of the log are predicted to earn."""
         if self._function is None:
-            return np.broadcast_to(self.means(), (len(contexts), self._n_actions))
+            return np.broadcast_to(self.means(), (len(block), self._n_actions))
+        contexts = rows.numbers()[block]
         found = _checks.floats(self._function(contexts), "model")
         if found.shape != (len(contexts), self._n_actions) or not np.isfinite(found).all():
             raise ValueError(
@@ -106,18 +108,16 @@ class Fixed(Outcomes):
         return found
 
     def residual_of_rows(self, rows: LoggedRows) -> Outcome:
-        assert rows.context is not None
         found = np.empty(len(rows.reward))
         for block in block_rows(len(found), self._n_actions):
-            found[block] = self._at(rows.context[block])[np.arange(len(block)), rows.place[block]]
+            found[block] = self._at(block, rows)[np.arange(len(block)), rows.place[block]]
         return Outcome(np.ones(len(found)), -found)
 
     def direct(self, rows: LoggedRows, chances: Chances) -> tuple[Floats, float]:
-        assert rows.context is not None
         found = np.empty(len(rows.reward))
         for block, places, probabilities in chances.blocks():
             for part in block_rows(len(block), self._n_actions):
-                predicted = np.take_along_axis(self._at(rows.context[block[part]]), places[part], axis=1)
+                predicted = np.take_along_axis(self._at(block[part], rows), places[part], axis=1)
                 found[block[part]] = (predicted * probabilities[part]).sum(axis=1)
         return found, float("nan")
 
@@ -125,8 +125,9 @@ class Fixed(Outcomes):
 class Learned(Outcomes):
     """The predictions of posteriors, one for each position."""
 
-    def __init__(self, posteriors: Sequence[Posterior], has_seen_the_log: bool) -> None:
+    def __init__(self, posteriors: Sequence[Posterior], has_seen_the_log: bool, contexts: Floats | None = None) -> None:
         self._posteriors = posteriors
+        self._contexts = contexts  # (n, d) of the log's rows, as the model takes them
         self._has_seen_the_log = has_seen_the_log
         self._moments = [one.action_moments() if one.model.is_scalar else None for one in posteriors]
 
@@ -172,19 +173,19 @@ class Learned(Outcomes):
         return mean, np.einsum("id,kde,ie->ik", contexts, posterior.covariance[leaves], contexts, optimize=True)
 
     def residual_of_rows(self, rows: LoggedRows) -> Outcome:
-        assert rows.context is not None
-        mean, variance = self._scores(self._model.tree.leaves[rows.place], rows.context)
+        assert self._contexts is not None
+        mean, variance = self._scores(self._model.tree.leaves[rows.place], self._contexts)
         if self._has_seen_the_log:
             return left_out(self._model, mean, variance)
         return Outcome(np.ones(len(mean)), -self._model.likelihood.expected_reward(mean, variance))
 
     def direct(self, rows: LoggedRows, chances: Chances) -> tuple[Floats, float]:
-        assert rows.context is not None
+        assert self._contexts is not None
         posterior, of, tree = self._posteriors[0], self._model.likelihood, self._model.tree
         found = np.empty(len(rows.reward))
         weights = np.zeros((tree.n_actions, self._model.dim))
         for block, places, probabilities in chances.blocks():
-            contexts = rows.context[block]
+            contexts = self._contexts[block]
             if places.shape[1] == tree.n_actions:  # all of them, in order
                 mean, variance = self._scores_everywhere(contexts)
                 steepness = probabilities * of.log_partition(mean)[2]
@@ -266,21 +267,21 @@ def outcomes_of_sums(model: Any, tree: Tree, sums: PropensitySums) -> Outcomes:
 
 def outcomes_of_rows(model: Any, tree: Tree, rows: LoggedRows) -> Outcomes:
     """The same of a log with contexts."""
-    assert rows.context is not None
-    given = _checked_model(model, tree, rows.context.shape[1])
+    given = _checked_model(model, tree, rows)
     if isinstance(given, Posterior):
-        return Learned([given], has_seen_the_log=False)
+        return Learned([given], has_seen_the_log=False, contexts=rows.contexts_for(given.model))
     if not isinstance(given, Model) and given is not None:
         if callable(given):
             return Fixed(None, given, tree.n_actions)
         return Fixed(_given_means(given, tree, 1), None, tree.n_actions)
     if given is None:
-        sums = Statistics.from_rows(as_column(tree.actions[rows.place]), rows.reward, rows.context)
+        sums = Statistics.from_rows(as_column(tree.actions[rows.place]), rows.reward, rows.numbers())
         given = _learned_prior(tree, sums)
     posterior = Posterior(given)
     exposure = given.kind.checked_exposure(rows.reward, None, None)
-    posterior._observe(Rows(tree.leaves[rows.place], rows.reward, rows.context, exposure))
-    return Learned([posterior], has_seen_the_log=True)
+    contexts = rows.contexts_for(given)
+    posterior._observe(Rows(tree.leaves[rows.place], rows.reward, contexts, exposure))
+    return Learned([posterior], has_seen_the_log=True, contexts=contexts)
 
 
 def statistics_of(tree: Tree, sums: PropensitySums, which: Any = slice(None)) -> Statistics:
@@ -300,7 +301,7 @@ def _learned_prior(tree: Tree, statistics: Statistics) -> Model:
         ) from error
 
 
-def _checked_model(model: Any, tree: Tree, dim: int | None) -> Any:
+def _checked_model(model: Any, tree: Tree, rows: LoggedRows | None) -> Any:
     """A prior, a posterior, what else may predict, or None."""
     if isinstance(model, PriorFit):
         model = model.model
@@ -309,9 +310,13 @@ def _checked_model(model: Any, tree: Tree, dim: int | None) -> Any:
     prior = model if isinstance(model, Model) else model.model
     if prior.tree is not tree and not np.array_equal(np.asarray(prior.tree.actions), np.asarray(tree.actions)):
         raise ValueError("the model's tree has other actions than the given tree, or in another order; give the same")
-    if prior.is_scalar != (dim is None) or (dim is not None and prior.dim != dim):
-        wanted = "without contexts" if dim is None else f"with contexts of length {dim}"
-        raise ValueError(f"model is {model!r}; give one {wanted}, as the log is")
+    if prior.is_scalar != (rows is None):
+        raise ValueError(
+            f"model is {model!r}; give one {'without' if rows is None else 'with'} contexts, as the log is"
+        )
+    dim = prior.dim if rows is None else rows.contexts_for(prior).shape[1]
+    if prior.dim != dim:
+        raise ValueError(f"model is {model!r}; give one with contexts of length {dim}, as the log is")
     return model
 
 

@@ -19,6 +19,7 @@ from bough import _checks
 from bough._arrays import Floats
 from bough.data.propensities import LogColumns, LoggedRows, read_logged_rows
 from bough.evaluation.columns import checked_columns
+from bough.evaluation.targets import contexts_of
 from bough.policies.base import Policy
 from bough.tree.tree import Tree
 
@@ -97,10 +98,9 @@ def replay(
     twin = copy.deepcopy(agent)
     kept = []
     names = tree.actions[rows.place].tolist()
-    for i, (name, y) in enumerate(zip(names, rows.reward.tolist(), strict=True)):
-        given = () if rows.context is None else (rows.context[i],)
-        if twin.decide(*given) == name:
-            twin.update(name, y, *given)
+    for name, y, given in zip(names, rows.reward.tolist(), contexts_of(agent, rows), strict=True):
+        if twin.decide(given) == name:
+            twin.update(name, y, given)
             kept.append(y)
     return _of_rewards(np.array(kept), len(names), level)
 

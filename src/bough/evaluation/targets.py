@@ -135,15 +135,15 @@ class Chances(NamedTuple):
 
 def chances(policy: Any, tree: Tree, rows: LoggedRows, samples: int, seed: Any) -> Chances:
     """What a target does in the contexts of the rows; agents are asked with `samples` draws per row."""
-    assert rows.context is not None
     if isinstance(policy, LoggedPolicy):
         return _chances_of_agent(policy, tree, rows, samples, seed)
     if isinstance(policy, Policy):
         return _chances_by_deciding(policy, tree, rows)
     if callable(policy):
-        return _chances_of_function(policy, tree, rows)
+        contexts = rows.numbers()
+        return _chances_of_function(lambda block: policy(contexts[block]), tree, rows)
     same = probabilities_of(policy, tree)
-    return _chances_of_function(lambda contexts: np.broadcast_to(same, (len(contexts), tree.n_actions)), tree, rows)
+    return _chances_of_function(lambda block: np.broadcast_to(same, (len(block), tree.n_actions)), tree, rows)
 
 
 def block_rows(n_rows: int, n_actions: int) -> list[Integers]:
@@ -152,14 +152,12 @@ def block_rows(n_rows: int, n_actions: int) -> list[Integers]:
     return [np.arange(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def _chances_of_function(policy: Callable[[Floats], Any], tree: Tree, rows: LoggedRows) -> Chances:
-    contexts, n = rows.context, len(rows.reward)
-    assert contexts is not None
-    everything = np.arange(tree.n_actions)
+def _chances_of_function(policy: Callable[[Integers], Any], tree: Tree, rows: LoggedRows) -> Chances:
+    n, everything = len(rows.reward), np.arange(tree.n_actions)
 
     def blocks() -> Any:
         for block in block_rows(n, tree.n_actions):
-            found = checked_probabilities(policy(contexts[block]), tree.n_actions, len(block))
+            found = checked_probabilities(policy(block), tree.n_actions, len(block))
             yield block, np.broadcast_to(everything, found.shape), found
 
     logged, mean = np.empty(n), np.zeros(tree.n_actions)
@@ -175,7 +173,7 @@ def _chances_of_agent(agent: LoggedPolicy, tree: Tree, rows: LoggedRows, samples
     twin._rng = np.random.default_rng(seed)
     logged = np.zeros(len(rows.reward))
     names = tree.actions
-    for i, (action, context) in enumerate(zip(rows.place.tolist(), _contexts(agent, rows), strict=True)):
+    for i, (action, context) in enumerate(zip(rows.place.tolist(), contexts_of(agent, rows), strict=True)):
         if place[action] >= 0:
             found = twin.propensity([names[action]], context, samples=samples, seed=twin._rng)
             logged[i] = 0.0 if found.is_upper_bound[0] else found.probability[0]
@@ -184,15 +182,14 @@ def _chances_of_agent(agent: LoggedPolicy, tree: Tree, rows: LoggedRows, samples
 
 def _chances_by_deciding(policy: Policy, tree: Tree, rows: LoggedRows) -> Chances:
     """Whether the policy decides for the logged action: a probability's estimate from one draw, and unbiased."""
-    assert rows.context is not None
     twin = copy.deepcopy(policy)
-    chosen = _places(tree, [twin.decide(context) for context in rows.context])
+    chosen = _places(tree, [twin.decide(context) for context in rows.numbers()])
     return _sampled((chosen == rows.place).astype(np.float64), twin, tree, rows)
 
 
 def _sampled(logged: Floats, twin: Any, tree: Tree, rows: LoggedRows) -> Chances:
     """The chances of a policy whose choices are drawn, one for each row."""
-    chosen = _places(tree, [twin.decide(context) for context in _contexts(twin, rows)])
+    chosen = _places(tree, [twin.decide(context) for context in contexts_of(twin, rows)])
 
     def blocks() -> Any:
         yield np.arange(len(chosen)), chosen[:, None], np.ones((len(chosen), 1))
@@ -200,11 +197,13 @@ def _sampled(logged: Floats, twin: Any, tree: Tree, rows: LoggedRows) -> Chances
     return Chances(logged, np.bincount(chosen, minlength=tree.n_actions) / len(chosen), blocks)
 
 
-def _contexts(policy: Any, rows: LoggedRows) -> Any:
+def contexts_of(policy: Any, rows: LoggedRows) -> Any:
     """The contexts as a policy takes them: none where it has none."""
-    if isinstance(policy, LoggedPolicy) and policy._model.is_scalar:
+    if rows.context is None and rows.named is None:
         return [None] * len(rows.reward)
-    return rows.context
+    if not isinstance(policy, LoggedPolicy):
+        return rows.numbers()
+    return [None] * len(rows.reward) if policy._model.is_scalar else rows.contexts_for(policy._model)
 
 
 def _places(tree: Tree, names: list[Any]) -> Integers:
