@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import polars
 
 import bough
 from bough.experiments.experiment import Settings
@@ -124,6 +125,24 @@ def draw_hierarchy() -> None:
     figure.savefig(IMAGES / "hierarchy.png", dpi=140, metadata=PLAIN)
 
 
+def draw_evaluation() -> None:
+    """Three policies on a log of 3,000 clicks, in which no action was more than twice as likely as another."""
+    tree = bough.Tree.balanced(4, 2)
+    model = bough.BernoulliModel(tree, -1.0, bough.by_depth([0.1, 0.4, 0.4]))
+    rng = np.random.default_rng(2)
+    means = model.mean_reward(model.draw(rng))[tree.leaves]
+    logger = rng.uniform(1.0, 2.0, 16)
+    logger /= logger.sum()
+    place = rng.choice(16, 3_000, p=logger)
+    clicks = (rng.random(3_000) < means[place]).astype(float)
+    log = polars.DataFrame({"action": tree.leaves[place], "reward": clicks, "propensity": logger[place]})
+    agent = bough.HierTS(model, seed=0)
+    agent.update(tree.leaves[place[:300]], clicks[:300])
+    policies = {"HierTS": agent, "Greedy": bough.Greedy.resume(agent.posterior), "uniform": np.full(16, 1 / 16)}
+    axes = bough.evaluate(policies, log, tree).plot()
+    axes.figure.savefig(IMAGES / "evaluation.png", dpi=120, metadata=PLAIN)
+
+
 # Tasks of the chart of speed, and in each the name of a peer with how its line of the table begins.
 SPEED = {
     "a decision among a million actions, after 10,000 rounds": {
@@ -189,6 +208,7 @@ def draw_performance() -> None:
 PICTURES = {
     "performance": draw_performance,
     "hierarchy": draw_hierarchy,
+    "evaluation": draw_evaluation,
     "looking": draw_looking,
     "decisions": draw_decisions,
     "regret": draw_regret,

@@ -339,6 +339,8 @@ SIMULATION = bough.simulate(PLAIN, {"TS": bough.TS}, rounds=2, runs=2, seed=0, j
 WORLD = bough.World(CONTEXTUAL, np.zeros((4, 2)), np.zeros(3), np.zeros((3, 2)))
 FIT = bough.fit_prior(TREE, SUMS)
 LINKAGE = np.array([[0, 1, 0.1, 2], [2, 3, 0.5, 3]])
+DECISIONS = pandas.DataFrame({"action": PAIR * 2, "reward": [1.0, 0.0, 0.5, 0.0], "propensity": [0.5] * 4, "c": 1.0})
+POLICY = {"green": 0.5, "black": 0.5}
 WIDE = np.random.default_rng(0).normal(size=(8, 2))
 
 
@@ -349,6 +351,15 @@ def simulated(**changes):
 
 def fitted(**changes):
     return bough.fit_prior(**({"tree": TREE, "data": SUMS} | changes))
+
+
+def evaluated(**changes):
+    given = {"policies": {"new": POLICY}, "log": DECISIONS, "tree": TREE, "estimators": ["ips", "snips"]}
+    return bough.evaluate(**(given | changes))
+
+
+def replayed(**changes):
+    return bough.replay(**({"agent": AGENT, "log": DECISIONS, "tree": TREE} | changes))
 
 
 # A call of one argument, and the odd ones that it may take.
@@ -550,6 +561,41 @@ CALLS = {
     "bad": (lambda v: fitted(data=FRAME, action="a", reward="r", bad=v), ()),
     "names of classes": (FIT.summary, {"None", "mapping"}),
     "names of features": (lambda v: FIT.summary(features=v), {"None", "mapping", "frame"}),
+    "evaluated policies": (lambda v: evaluated(policies=v), ()),
+    "evaluated policy": (lambda v: evaluated(policies={"new": v}), ()),
+    "evaluated log": (lambda v: evaluated(log=v), ()),
+    "evaluated tree": (lambda v: evaluated(tree=v), ()),
+    "evaluated action": (lambda v: evaluated(action=v), ()),
+    "evaluated reward": (lambda v: evaluated(reward=v), ()),
+    "evaluated propensity": (lambda v: evaluated(propensity=v), ()),
+    "evaluated context": (lambda v: evaluated(context=v), {"None"}),
+    "evaluated position": (lambda v: evaluated(position=v), {"None"}),
+    "propensity_error": (lambda v: evaluated(propensity_error=v), {"None"}),
+    "evaluated model": (lambda v: evaluated(model=v, estimators=["dm"]), {"None"}),
+    "estimators": (lambda v: evaluated(estimators=v), ()),
+    "evaluated interval": (lambda v: evaluated(interval=v), ()),
+    "evaluated level": (lambda v: evaluated(level=v), ()),
+    "reward_range": (lambda v: evaluated(reward_range=v), {"None"}),
+    "evaluated samples": (lambda v: evaluated(samples=v), ()),
+    "evaluated seed": (lambda v: evaluated(seed=v), SEEDS),
+    "evaluated bad": (lambda v: evaluated(bad=v), ()),
+    "replayed agent": (lambda v: replayed(agent=v), ()),
+    "replayed log": (lambda v: replayed(log=v), ()),
+    "replayed tree": (lambda v: replayed(tree=v), ()),
+    "replayed action": (lambda v: replayed(action=v), ()),
+    "replayed context": (lambda v: replayed(context=v), {"None"}),
+    "replayed propensity": (lambda v: replayed(propensity=v), {"None"}),
+    "replayed level": (lambda v: replayed(level=v), ()),
+    "replayed bad": (lambda v: replayed(bad=v), ()),
+    "sample_ratio": (lambda v: bough.sample_ratio(v, TREE), ()),
+    "sample_ratio's tree": (lambda v: bough.sample_ratio(DECISIONS, v), ()),
+    "sample_ratio's action": (lambda v: bough.sample_ratio(DECISIONS, TREE, v), ()),
+    "sample_ratio's position": (lambda v: bough.sample_ratio(DECISIONS, TREE, position=v), {"None"}),
+    "from_obp": (bough.data.from_obp, ()),
+    "to_obp": (lambda v: bough.data.to_obp(v, TREE), ()),
+    "to_obp's tree": (lambda v: bough.data.to_obp(DECISIONS, v), ()),
+    "to_obp's context": (lambda v: bough.data.to_obp(DECISIONS, TREE, context=v), {"None", "empty"}),
+    "to_obp's position": (lambda v: bough.data.to_obp(DECISIONS, TREE, position=v), {"None"}),
     "gibbs": (lambda v: bough.gibbs(v, (PAIR, [1, 0])), ()),
     "gibbs' data": (lambda v: bough.gibbs(CLICKS, v, draws=4, chains=1), ()),
     "draws": (lambda v: bough.gibbs(CLICKS, (PAIR, [1, 0]), draws=v, chains=1), ()),

@@ -189,3 +189,63 @@ def test_an_array_of_all_rows_and_actions_never_exists():
 def test_what_does_not_go_with_contexts_is_refused(more, text):
     with pytest.raises(ValueError, match=text):
         bough.evaluate({"t": target}, logged(0, 50), TREE, **({"context": FEATURES} | more))
+
+
+# -- contexts with names ---------------------------------------------------------------------------
+
+
+NAMED = bough.GaussianModel(TREE, np.zeros(3), 0.3, 0.09, features=["intercept", "age", "price"])
+
+
+def named_agent(model=NAMED):
+    agent = bough.HierTS(model, seed=0)
+    agent.update([4, 5, 7], [1.0, -0.5, 0.3], np.array([[1.0, 0.2, 0.5], [1.0, -0.4, 0.1], [1.0, 0.9, -0.3]]))
+    return agent
+
+
+def values(policies, log, **options):
+    report = bough.evaluate(policies, log, TREE, model=NAMED, samples=50, **options)
+    return [one.value for one in report.values]
+
+
+def test_contexts_go_by_the_names_of_features_in_any_order():
+    frame = logged(0, 300).rename({"x0": "one", "x1": "age", "x2": "price"})
+    numbers = bough.GaussianModel(TREE, np.zeros(3), 0.3, 0.09)
+    by_position = bough.evaluate(
+        {"a": named_agent(numbers)}, frame, TREE, model=numbers, samples=50, context=["one", "age", "price"]
+    )
+    wanted = [one.value for one in by_position.values]
+    np.testing.assert_allclose(values({"a": named_agent()}, frame, context=["price", "age"]), wanted, rtol=1e-12)
+    contexts = [{"price": price, "age": age} for age, price in frame.select("age", "price").rows()]
+    with_dicts = frame.drop("one", "age", "price").with_columns(context=polars.Series(contexts))
+    np.testing.assert_allclose(values({"a": named_agent()}, with_dicts, context="context"), wanted, rtol=1e-12)
+    with pytest.raises(ValueError, match="height"):
+        values({"a": named_agent()}, frame.rename({"age": "height"}), context=["price", "height"])
+
+
+def test_what_decisions_log_is_evaluated_and_replayed_as_it_stands():
+    """Contexts with text, which the features of the agent encode, come back from `Decision.to_dict`."""
+    rng = np.random.default_rng(1)
+    people = polars.DataFrame(
+        {"age": rng.uniform(20.0, 70.0, 200), "country": rng.choice(["DE", "FR", "IT"], 200).tolist()}
+    )
+    model = bough.GaussianModel(TREE, np.zeros(6), 0.3, 0.25, features=bough.Features.learn(people))
+    agent = bough.HierTS(model, seed=0)
+    rows = []
+    for person in people.rows(named=True):
+        decision = agent.decision(person, samples=200)
+        reward = 0.01 * person["age"] + (decision.action % 3) * (person["country"] == "DE") + rng.normal(0.0, 0.1)
+        rows.append({**decision.to_dict(), "reward": reward})
+    log = polars.DataFrame(rows)
+    greedy = bough.Greedy(model, seed=0)
+    report = bough.evaluate({"itself": agent, "greedy": greedy}, log, TREE, context="context", model=model, samples=200)
+    itself = {one.estimator: one for one in report.values if one.policy == "itself"}
+    assert itself["snips"].low <= log["reward"].mean() <= itself["snips"].high
+    assert itself["dr"].value == pytest.approx(itself["snips"].value, abs=0.2)
+    with pytest.raises(ValueError, match="are not all numbers"):
+        bough.evaluate({"f": target}, log, TREE, context="context", estimators=["ips"])
+    with pytest.raises(ValueError, match="are not all numbers"):
+        bough.evaluate({"itself": agent}, log, TREE, context="context")  # a model learned from the log takes numbers
+    uniform = log.with_columns(action=polars.Series(rng.choice(TREE.leaves, 200)))
+    found = bough.replay(bough.HierTS(model, seed=0), uniform, TREE, context="context")
+    assert 5 < found.kept < 60

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bough import _checks
+from bough import _checks, _seeds
 from bough._arrays import Floats
 from bough.data.propensities import LoggedRows, PropensitySums, read_logged_rows, summed_propensities
 from bough.evaluation import estimators as methods
@@ -87,6 +87,7 @@ def evaluate(
     level = _checks.level(level)
     given_range = _checked_range(reward_range)
     samples = _checks.whole_number("samples", samples, least=1)
+    _seeds.generator(seed)  # for its error
     if interval == "anytime" and given_range is None and not _is_clicks(model):
         raise ValueError(
             'the interval "anytime" needs reward_range, the least and the largest reward that there can be; give both'

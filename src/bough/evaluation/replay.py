@@ -88,10 +88,11 @@ def replay(
     >>> found.kept, found.curve[[0, -1]].round(2)
     (208, array([1.  , 0.96]))
     """
-    if not isinstance(agent, Policy):
+    if not isinstance(agent, Policy) or isinstance(agent, type):
         raise ValueError(f"agent is a {type(agent).__name__}; give an agent, with decide and update")
     level = _checks.level(level)
-    named = checked_columns(log, tree, action, reward, propensity or "propensity", None, context)
+    uniform = "propensity" if propensity is None else propensity
+    named = checked_columns(log, tree, action, reward, uniform, None, context)
     columns = LogColumns(action, reward, propensity, None, None, named.context, named.context_list)
     rows = read_logged_rows(log, tree, columns, bad)
     _check_uniform(rows, propensity)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bough import _checks
+from bough import _checks, _seeds
 from bough._arrays import Floats, Integers
 from bough.data.propensities import LoggedRows
 from bough.policies.base import Policy
@@ -28,6 +28,9 @@ def checked_policies(given: Any) -> dict[str, Any]:
     """The policies by their names, or a `ValueError`."""
     is_named = isinstance(given, Mapping) and len(given) > 0 and all(isinstance(name, str) for name in given)
     if is_named and not any(isinstance(one, (int, float, np.number)) for one in given.values()):
+        for name, policy in given.items():
+            if isinstance(policy, type):
+                raise ValueError(f"policy {name!r} is the class {policy.__name__}; give an agent, which has learned")
         return dict(given)
     raise ValueError(
         f"policies is {given!r:.80}; give a mapping from names to agents, to dicts or arrays of probabilities, or to "
@@ -170,7 +173,7 @@ def _chances_of_function(policy: Callable[[Integers], Any], tree: Tree, rows: Lo
 def _chances_of_agent(agent: LoggedPolicy, tree: Tree, rows: LoggedRows, samples: int, seed: Any) -> Chances:
     place = _places_of(agent, tree)
     twin = copy.deepcopy(agent)
-    twin._rng = np.random.default_rng(seed)
+    twin._rng = _seeds.generator(seed)
     logged = np.zeros(len(rows.reward))
     names = tree.actions
     for i, (action, context) in enumerate(zip(rows.place.tolist(), contexts_of(agent, rows), strict=True)):
