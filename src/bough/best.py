@@ -182,13 +182,13 @@ class Best:
         """
         if top is not None:
             top = _checks.whole_number("top", top, least=1)
-        order = self._likeliest(top)
+        order = self.likeliest(top)
         nodes = self.tree.leaves[order]
         columns = {name: getattr(self, name)[order] for name in _COLUMNS}
         names = {"name": one_type(self.tree.node_names.names(nodes)), "path": paths(self.tree, nodes)}
         return make_frame({**names, **columns}, backend)
 
-    def _likeliest(self, top: int | None) -> Integers:
+    def likeliest(self, top: int | None) -> Integers:
         """The places of the actions that count, the likeliest to be the best first."""
         counted = np.flatnonzero(self._counts)
         return counted[np.argsort(-self.probability[counted], kind="stable")[:top]]
@@ -198,7 +198,7 @@ class Best:
 
     def __str__(self) -> str:
         rows = [("", "probability", "expected loss", "mean reward")]
-        for place in self._likeliest(_SHOWN).tolist():
+        for place in self.likeliest(_SHOWN).tolist():
             numbers = (self.probability[place], self.expected_loss[place], self.mean_reward[place])
             name = str(self.tree.name(int(self.tree.leaves[place])))
             rows.append((name, *(f"{number:.3g}" for number in numbers)))  # type: ignore[arg-type]

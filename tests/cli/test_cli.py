@@ -9,7 +9,7 @@ import pytest
 
 import bough
 from bough import cli
-from bough.cli import commands, layout, parser
+from bough.cli import inputs, layout, parser
 from places import ROOT
 
 DOCS = ROOT / "docs"
@@ -34,7 +34,18 @@ COMMANDS = layout.commands_of(parser.make_parser())
 
 
 def test_the_commands_are_these():
-    assert list(COMMANDS) == ["reproduce", "simulate", "bound", "fit", "show", "decide", "adopt", "data"]
+    assert list(COMMANDS) == [
+        "reproduce",
+        "simulate",
+        "bound",
+        "fit",
+        "show",
+        "decide",
+        "best",
+        "evaluate",
+        "adopt",
+        "data",
+    ]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -336,7 +347,7 @@ def test_wrong_words_are_one_line_that_points_to_the_help_with_exit_status_two(w
 
 def test_a_picture_without_matplotlib_is_refused_before_the_work(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "find_spec", lambda name: None)
+    monkeypatch.setattr(inputs, "find_spec", lambda name: None)
     monkeypatch.setattr(bough, "simulate", None, raising=False)  # running anything would fail
     assert cli.main(["simulate", "--branching", "2", "--height", "1", "--plot", "a.png"]) == 2
     shown = capsys.readouterr()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +75,7 @@ def simulate(given: argparse.Namespace) -> None:
     inputs.check_target(given.csv, "--csv")
     inputs.check_target(given.plot, "--plot")
     if given.plot is not None:
-        _check_picture(given.plot)
+        inputs.check_picture(given.plot)
     output.watch(given, lambda: [given.csv, given.plot])
     model = inputs.make_model(given)
     policies = {built_in.name: built_in.policy for built_in in chosen}
@@ -91,15 +90,6 @@ def simulate(given: argparse.Namespace) -> None:
         _write_csv(run, given.csv)
     if given.plot:
         run.plot().figure.savefig(given.plot)
-
-
-def _check_picture(path: Path) -> None:
-    """Refuse a picture that cannot be drawn, before the work is done."""
-    if find_spec("matplotlib") is None:
-        raise ValueError("--plot draws with matplotlib, which is not installed; pip install 'bough[plot]'")
-    formats = import_module("matplotlib.backend_bases").FigureCanvasBase.get_supported_filetypes()
-    if path.suffix.lower().lstrip(".") not in formats:
-        raise ValueError(f"--plot is {path}; give a file whose name ends in .png, .svg or .pdf")
 
 
 def _write_csv(run: Any, path: Path) -> None:

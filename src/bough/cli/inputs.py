@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,15 @@ def check_target(path: Path | None, option: str) -> None:
     """Refuse a place where no file can be written, before the work is done."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise ValueError(f"{option} {path} cannot be written; give a file in a folder that exists")
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a picture that cannot be drawn, before the work is done."""
+    if find_spec("matplotlib") is None:
+        raise ValueError("--plot draws with matplotlib, which is not installed; pip install 'bough[plot]'")
+    formats = import_module("matplotlib.backend_bases").FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in formats:
+        raise ValueError(f"--plot is {path}; give a file whose name ends in .png, .svg or .pdf")
 
 
 # -- names -----------------------------------------------------------------------------------------

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import bough
-from bough.cli import adopt, commands, decide, show
+from bough.cli import agent_parser, commands
 from bough.cli.layout import Parser, reference_of
 from bough.cli.options import (
     TREE_READS,
-    add_context_option,
     add_json_option,
     add_model_options,
     add_rewards_option,
@@ -43,9 +42,11 @@ def make_parser() -> Parser:
         _add_simulate,
         _add_bound,
         _add_fit,
-        _add_show,
-        _add_decide,
-        _add_adopt,
+        agent_parser.add_show,
+        agent_parser.add_decide,
+        agent_parser.add_best,
+        agent_parser.add_evaluate,
+        agent_parser.add_adopt,
         _add_data,
     ):
         add(subparsers)
@@ -199,101 +200,6 @@ def _add_fit(subparsers: Any) -> None:
     )
     add_json_option(command)
     command.set_defaults(run=commands.fit, reads={"log": ".csv", **TREE_READS})
-
-
-def _add_show(subparsers: Any) -> None:
-    command = subparsers.add_parser(
-        "show",
-        help="show what is in a file: tree, prior, best actions",
-        description="Show what is in a file that bough wrote: an agent, a posterior, a model, statistics or a "
-        "simulation. Of an agent or a posterior: the tree, the prior, what was observed, and the actions with the "
-        "highest mean reward, with 95% intervals. The file stays as it is.",
-        examples=(
-            "bough show agent.bough",
-            "bough show model.bough --json",
-            "bough show agent.bough --context 1,0.5 --top 20",
-        ),
-    )
-    command.add_argument("file", type=Path, metavar="FILE", help="a file that save, or bough fit, wrote")
-    add_context_option(command)
-    command.add_argument(
-        "--top", type=int, default=10, metavar="N", help="how many actions to show (default: %(default)s)"
-    )
-    add_json_option(command)
-    command.set_defaults(run=show.show)
-
-
-def _add_decide(subparsers: Any) -> None:
-    command = subparsers.add_parser(
-        "decide",
-        help="have an agent in a file choose",
-        description="Print what an agent in a file would choose next, with its score in the draw that decided, and its "
-        "propensity: how likely it was to be chosen. The file stays as it is, and so the same command gives the same "
-        "answer; --seed makes another draw.",
-        examples=(
-            "bough decide agent.bough",
-            "bough decide agent.bough --k 5 --exclude kettle,toaster",
-            "bough decide agent.bough --context age=3,price=2 --among @in-stock.txt --seed 7 --json",
-        ),
-    )
-    command.add_argument("agent", type=Path, metavar="AGENT", help="a file that an agent's save wrote")
-    add_context_option(command)
-    command.add_argument(
-        "--k", type=int, default=None, metavar="K", help="choose the K best, best first (default: one action)"
-    )
-    for option, what in (("among", "choose only among these"), ("exclude", "leave these out")):
-        command.add_argument(
-            f"--{option}", metavar="NAME,NAME,...",
-            help=f"{what}: actions with commas between them, or @FILE with one per line; @- is the standard input",
-        )  # fmt: skip
-    command.add_argument(
-        "--seed", type=int, default=None, metavar="S",
-        help="draw with this seed (default: go on from the agent's own random numbers)",
-    )  # fmt: skip
-    command.add_argument(
-        "--samples", type=int, default=1_000, metavar="N",
-        help="most draws for the propensity; 0 leaves it out (default: %(default)s)",
-    )  # fmt: skip
-    add_json_option(command)
-    command.set_defaults(run=decide.decide, reads={"among": ".txt", "exclude": ".txt"})
-
-
-def _add_adopt(subparsers: Any) -> None:
-    command = subparsers.add_parser(
-        "adopt",
-        help="have an agent go on with tonight's product table",
-        description="Have an agent go on with a new product table: what it has learned goes to where each action is "
-        "now, and what has changed is printed. Nothing is written before all is well.",
-        examples=(
-            "bough adopt agent.bough --tree products.csv --levels department,sku",
-            "bough adopt agent.bough --tree products.csv --levels department,sku --out agent.bough",
-            "bough adopt agent.bough --tree paths.txt --renamed kettle=kettle-2 --gone forget --json",
-        ),
-    )
-    command.add_argument(
-        "agent", type=Path, metavar="AGENT", help="a file that an agent's save wrote; not one of a posterior or a model"
-    )
-    add_tree_option(command)
-    command.add_argument(
-        "--model", type=Path, metavar="FILE",
-        help="or a model that fit, or a model's save, wrote: its tree, and its prior instead of the agent's",
-    )  # fmt: skip
-    command.add_argument(
-        "--gone", choices=("retire", "forget", "raise"), default="retire",
-        help="what becomes of actions that the table lacks: never chosen, removed with all that was observed of them, "
-        "or an error (default: %(default)s)",
-    )  # fmt: skip
-    command.add_argument(
-        "--renamed", action="append", default=[], metavar="OLD=NEW",
-        help="an action that has another name now, or a Parquet or CSV table of them with the columns old and new, "
-        "where - is the standard input; may be repeated",
-    )  # fmt: skip
-    command.add_argument(
-        "--out", type=Path, default=None, metavar="FILE",
-        help="where to write the agent, also AGENT itself (default: only say what would change)",
-    )  # fmt: skip
-    add_json_option(command)
-    command.set_defaults(run=adopt.adopt, reads={"renamed": ".csv", **TREE_READS})
 
 
 def _add_data(subparsers: Any) -> None:

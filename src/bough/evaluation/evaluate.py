@@ -54,9 +54,10 @@ def evaluate(
     `policies` maps names to agents, to dicts or arrays of probabilities (in the order of `tree.actions`), or to
     functions: of the list of actions, or with contexts of an (m, d) array of them, for which it returns (m, K)
     probabilities. `log` is whatever `summarise` takes: a frame, a DuckDB relation, Parquet or CSV files, Spark. Its
-    columns have the names that `Decision.to_dict` writes unless you say otherwise. `context` names one column of
-    numbers for each feature, or one column of lists; `position` the column that says where in a list the row's action
-    was shown. `propensity_error` is used where there is such a column.
+    columns have the names that `Decision.to_dict` writes unless you say otherwise. `context` names one column for each
+    feature, or one column of lists or dicts; agents and models with features take them by name. `position` is the
+    column that says where in a list the row's action was shown. `propensity_error` is used where there is such a
+    column.
 
     `estimators` are "ips", "snips", "dm", "dr", and "mips-1", "mips-2", ... at a depth of the tree. The last two of the
     default need a `model`: a prior or a fit (learned further from this log), a posterior (taken as it is), mean rewards
