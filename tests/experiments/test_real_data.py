@@ -369,7 +369,7 @@ LINES = dict(values=np.zeros(8), start=np.array([0, 2, 4, 6, 8]), pick=np.zeros(
         (dict(truth=[0.0, 0.0, np.nan, 0.0]), "or is not finite"),
         (dict(truth="much"), "the truth is 'much'; give numbers"),
         (dict(noise=np.full(5, np.inf)), "the noise has shape"),
-        (dict(noise=np.zeros(4)), "give a bough.World of 5 rounds"),
+        (dict(noise=np.zeros(4)), "the problem made a World of 4 rounds; give a bough.World of 5 rounds"),
         (dict(contexts=np.zeros((5, 2))), "only with such a one"),
         (dict(eligible=np.ones(4, dtype=int)), "eligible has to be 4 truth values"),
         (dict(eligible=np.zeros(4, dtype=bool)), "one or more of them True"),

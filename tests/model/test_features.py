@@ -145,12 +145,13 @@ REFUSED = {
     "a name that is no text": ({"age": 1.0, "price": 1.0, 7: 2.0}, "has 7, which"),
     "the intercept by position": ([0.3, 1.0], "length 3: 'intercept', 'age', 'price' .the intercept is missing"),
     "too many numbers": ([1.0, 0.3, 1.0, 2.0], r"length 3: 'intercept', 'age', 'price'$"),
-    "two rows": (pandas.DataFrame({"age": [1.0, 2.0], "price": [1.0, 2.0]}), "has 2 rows; give one"),
+    "two rows": (pandas.DataFrame({"age": [1.0, 2.0], "price": [1.0, 2.0]}), "has 2 rows; give one row for one action"),
     "no row": (pandas.DataFrame({"age": [], "price": []}), "has 0 rows; give one"),
     "a column": ({"age": [1.0, 2.0], "price": 1.0}, "'age' of the context has shape"),
     "text": ({"age": "old", "price": 1.0}, "the context's 'age' is .'old'.; give numbers"),
-    "NaN": ({"age": np.nan, "price": 1.0}, "must be finite"),
-    "None": ({"age": None, "price": 1.0}, "must be finite"),
+    "NaN": ({"age": np.nan, "price": 1.0}, "the context's 'age' is nan; it must be finite"),
+    "None": ({"age": None, "price": 1.0}, "the context's 'age' is nan; it must be finite"),
+    "no context": (None, "no context was given; this model takes contexts with 'intercept', 'age', 'price'"),
     "an entry twice": (pandas.Series([1.0, 2.0], index=["age", "age"]), "Series of the context has 'age', 'age'"),
     "a column twice": (pandas.DataFrame([[1.0, 2.0]], columns=["age", "age"]), "give each a name of its own|unique"),
 }
@@ -180,7 +181,7 @@ MANY_REFUSED = {
     ),
     "too few rows": ({"age": [1.0], "price": [1.0]}, r"shape \(1, 3\); give \(4, 3\)"),
     "without the intercept": (ROWS[:, 1:], "the intercept is missing"),
-    "a null": ({"age": [1.0, None, 1.0, 1.0], "price": [1.0] * 4}, "the context in row 1"),
+    "a null": ({"age": [1.0, None, 1.0, 1.0], "price": [1.0] * 4}, "the context's 'age' in row 1 is nan"),
 }
 
 

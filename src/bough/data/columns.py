@@ -77,7 +77,8 @@ class Columns:
         for column in names.numbers:
             kind = schema[labels[column]]
             if not (kind.is_numeric() or kind == nw.Boolean):
-                raise ValueError(f"the column {column!r} is of type {kind}; cast it to numbers")
+                hint = ", or give features=bough.Features.learn(...)" if column in names.context else ""
+                raise ValueError(f"the column {column!r} is of type {kind}; cast it to numbers{hint}")
 
         def number(column: str) -> nw.Expr:
             label = labels[column]

@@ -33,7 +33,9 @@ def one_by_name(model: Model, context: Any) -> Any:
     if rows is None:
         return context
     if rows.n != 1:
-        raise ValueError(f"the context has {rows.n} rows; give one, or a list of rewards with a row for each")
+        raise ValueError(
+            f"the context has {rows.n} rows; give one row for one action, or one for each of a list of them"
+        )
     return in_order(model, rows)[0]
 
 

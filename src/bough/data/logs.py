@@ -273,8 +273,8 @@ def _complaint(
         rows = zip(*(column.to_list() for column in values.values()), strict=True)
         shown = "; ".join(str(dict(zip(values, row, strict=True))) for row in rows)
         parts.append(
-            f"{odd_values} with a null, NaN or infinite value (or a negative weight, or a reward that is no count), "
-            f"such as {shown}"
+            f"{odd_values} with a null, NaN or infinite value (or a negative weight, or a reward that is no count, "
+            f"or more clicks than trials), such as {shown}"
         )
     if unknown:
         strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]

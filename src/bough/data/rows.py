@@ -14,6 +14,7 @@ from bough import _checks
 from bough._arrays import Flags, Floats, Nodes
 from bough.data.contexts import NamedRows, arranged, many_by_name, named_rows, one_by_name, without_model
 from bough.data.statistics import Statistics
+from bough.model.encoders import input_names, is_encoder
 from bough.model.feature_names import INTERCEPT, checked_names, distinct_names, order_of, shown
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
@@ -199,7 +200,10 @@ def check_intercept(intercept: Any, context: Sequence[str] | None) -> None:
     if not isinstance(intercept, (bool, np.bool_)):
         raise ValueError(f"intercept is {intercept!r:.80}; give True or False")
     if intercept and not context:
-        raise ValueError("intercept goes with context; without one every reward has its action's mean anyway")
+        raise ValueError(
+            "intercept goes with context, which names columns of the log; "
+            "without one every reward has its action's mean anyway"
+        )
 
 
 def with_intercept(context: Sequence[str], intercept: bool) -> tuple[str, ...]:
@@ -266,7 +270,8 @@ def checked_context(model: Model, context: Any) -> Floats:
         hint = _features_hint(model, given.shape)
         raise ValueError(f"the context has shape {given.shape}; give a vector of length {model.dim}{hint}")
     if not (np.abs(given) < LARGEST).all():
-        raise ValueError(f"the context is {reprlib.repr(context)}; it must be finite and below {LARGEST:g}")
+        what = _first_unsound(model, given) or f"the context is {reprlib.repr(context)}"
+        raise ValueError(f"{what}; it must be finite and below {LARGEST:g}")
     return given
 
 
@@ -284,8 +289,17 @@ def checked_contexts(model: Model, contexts: Any, n: int | None = None) -> Float
     sound = (np.abs(given) < LARGEST).all(axis=1)
     if not sound.all():
         row = int(np.flatnonzero(~sound)[0])
-        raise ValueError(f"the context in row {row} is {given[row]}; contexts must be finite and below {LARGEST:g}")
+        what = _first_unsound(model, given[row], f" in row {row}") or f"the context in row {row} is {given[row]}"
+        raise ValueError(f"{what}; contexts must be finite and below {LARGEST:g}")
     return np.ascontiguousarray(given)
+
+
+def _first_unsound(model: Model, context: Floats, where: str = "") -> str | None:
+    """What the first feature is that is not finite, or too large; None where features have no names."""
+    if model.feature_names is None:
+        return None
+    entry = int(np.flatnonzero(~(np.abs(context) < LARGEST))[0])
+    return f"the context's {model.feature_names[entry]!r}{where} is {context[entry]:g}"
 
 
 def _features_hint(model: Model, shape: tuple[int, ...]) -> str:
@@ -316,7 +330,9 @@ def check_context_presence(model: Model, context: Any) -> None:
             "or give the model a mean vector"
         )
     if not model.is_scalar and context is None:
-        raise ValueError(f"no context was given; this model takes contexts of length {model.dim}")
+        names = (input_names(model.features) if is_encoder(model.features) else None) or model.feature_names
+        takes = f"contexts of length {model.dim}" if names is None else f"contexts with {shown(names)}"
+        raise ValueError(f"no context was given; this model takes {takes}")
 
 
 def one_row(model: Model, leaf: Nodes, reward: float, context: Floats) -> Rows:

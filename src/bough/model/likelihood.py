@@ -104,7 +104,7 @@ class Likelihood(ABC):
         for word, given in (("trials", trials), ("exposure", exposure)):
             if given is not None and word != cls.exposure_word:
                 owner = {"trials": "BernoulliModel", "exposure": "PoissonModel"}[word]
-                raise ValueError(f"{word} was given, which goes with a bough.{owner}; leave it out")
+                raise ValueError(f"{word} was given, which goes with a bough.{owner}; give that model, or leave it out")
 
     @classmethod
     @abstractmethod

@@ -121,7 +121,8 @@ def _run_chunk(
     for seed in run_seeds:
         world = problem.world(rounds, np.random.default_rng(_seeds.child(seed, 0)))
         if not isinstance(world, World) or world.rounds != rounds:
-            raise ValueError(f"the problem made {world!r:.80}; give a bough.World of {rounds} rounds")
+            what = f"a World of {world.rounds} rounds" if isinstance(world, World) else f"{world!r:.80}"
+            raise ValueError(f"the problem made {what}; give a bough.World of {rounds} rounds")
         if world.model is not model:  # most problems have one model for all runs
             model = world.model
             runners = {name: runner(name, model, policy) for name, policy in plan.items()}

@@ -1,0 +1,99 @@
+"""The examples in the command's help run as they stand, in a folder that has the files they name."""
+
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import polars
+import pytest
+
+import bough
+from bough import cli
+from bough.cli import layout, parser
+
+NAMES = {"home": ["kettle", "toaster", "mug", "lamp"], "garden": ["spade", "rake", "hoe", "pot"]}
+SHELVES = {sku: department for department, names in NAMES.items() for sku in names}
+PRODUCTS = polars.DataFrame({"department": list(SHELVES.values()), "sku": list(SHELVES)})
+PATHS = [f"{department}/{sku}" for sku, department in SHELVES.items()]
+LOG = polars.DataFrame({
+    "sku": [*SHELVES] * 3,
+    "item": PATHS * 3,
+    "sales": [float(7 * i % 11) for i in range(24)],
+    "clicks": [i % 3 for i in range(24)],
+    "views": [5] * 24,
+})  # fmt: skip
+COMMANDS = layout.commands_of(parser.make_parser())
+EXAMPLES = [
+    example
+    for command in ("simulate", "bound", "fit", "show", "decide", "adopt")
+    for example in COMMANDS[command].examples
+]
+SHORT = {"simulate": ["--runs", "2", "--rounds", "5", "--jobs", "1"]}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with the log, the table, the paths, a model and in-stock.txt."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs").mkdir()
+    LOG.write_parquet("log.parquet")
+    LOG.write_csv("logs/1.csv")
+    PRODUCTS.write_csv("products.csv")
+    (tmp_path / "paths.txt").write_text("\n".join(PATHS))
+    (tmp_path / "in-stock.txt").write_text("spade\nrake\n")
+    bough.GaussianModel(bough.Tree.from_frame(PRODUCTS, ["department", "sku"])).save("model.bough")
+    return tmp_path
+
+
+def save_agent(features):
+    model = bough.GaussianModel.load("model.bough")
+    if features is not None:
+        model = bough.GaussianModel(model.tree, mean=[0.0] * len(features), features=features)
+    bough.HierTS(model, seed=0).save("agent.bough")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_example_runs(example, here, monkeypatch, capsys):
+    save_agent(["age", "price"] if "--context" in example else None)
+    if "adopt" in example and "paths.txt" in example:
+        (here / "paths.txt").write_text("kettle-2\ntoaster\nhome/saw\n")
+    source, _, command = example.rpartition(" | ")
+    if source:
+        data = LOG.write_csv() if source.startswith("zcat") else "\n".join(PATHS)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data.encode())))
+    words = shlex.split(command)[1:]
+    assert cli.main([*words, *SHORT.get(words[0], [])]) == 0
+    shown = capsys.readouterr().out
+    if "--json" in words:
+        assert json.loads(shown)
+    else:
+        assert shown.strip()
+    for option in ("--out", "--plot"):
+        if option in words:
+            assert (here / words[words.index(option) + 1]).stat().st_size > 0
+
+
+def test_a_command_line_goes_from_a_fit_to_a_night_of_changes(here, capsys):
+    tree = ["--tree", "products.csv", "--levels", "department,sku"]
+    assert cli.main(["fit", "log.parquet", *tree, "--action", "sku", "--reward", "sales", "--json"]) == 0
+    learned = json.loads(capsys.readouterr().out)["estimates"]["mean"]["value"]
+    assert bough.GaussianModel.load("model.bough").mean == pytest.approx(learned)
+    assert cli.main(["decide", "model.bough"]) == 2
+    assert re.search("model.bough holds a 'model'; expected an agent file", capsys.readouterr().err)
+    save_agent(None)
+    with (here / "products.csv").open("a") as table:
+        print("garden,hose", file=table)
+    assert cli.main(["adopt", "agent.bough", *tree, "--out", "agent.bough"]) == 0
+    assert capsys.readouterr().out.startswith("added 1: 'hose'")
+    assert cli.main(["decide", "agent.bough", "--k", "9", "--json"]) == 0
+    decided = json.loads(capsys.readouterr().out)
+    assert sorted(decided["actions"]) == sorted([*SHELVES, "hose"])
+    assert decided["propensities"] == pytest.approx([1.0] * 9)
+
+
+def test_the_package_runs_as_the_command():
+    shown = subprocess.run([sys.executable, "-m", "bough", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout == f"bough {bough.__version__}\n"
