@@ -28,7 +28,9 @@ def decide(given: argparse.Namespace) -> None:
         for option, text in (("among", given.among), ("exclude", given.exclude))
     }
     decision = agent.decision(context, k=given.k, samples=given.samples, **choices)
-    output.show(given, _as_text(decision), {**decision.to_dict(), "scores": decision.scores})
+    each = {"scores": decision.scores, "propensities": decision.propensities}
+    each["propensity_errors"] = decision.propensity_errors
+    output.show(given, _as_text(decision), {**decision.to_dict(), **each})
 
 
 def _as_text(decision: Any) -> str:

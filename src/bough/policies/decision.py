@@ -22,8 +22,8 @@ class Decision(NamedTuple):
     >>> decision.action, round(decision.propensity, 1)
     ('right', 0.5)
     >>> list(decision.to_dict())
-    ['decision_id', 'at', 'action', 'actions', 'propensity', 'propensity_error', 'propensities', 'propensity_errors',
-    'context', 'among', 'exclude', 'n_observations', 'version']
+    ['decision_id', 'at', 'action', 'actions', 'propensity', 'propensity_error', 'context', 'among', 'exclude',
+    'n_observations', 'version']
     """
 
     decision_id: str
@@ -72,8 +72,8 @@ class Decision(NamedTuple):
         >>> row["decision_id"], row["version"] = "7f3a", "1.0"
         >>> print(json.dumps(row))
         {"decision_id": "7f3a", "at": null, "action": "left", "actions": ["left"], "propensity": 1.0,
-        "propensity_error": 0.0, "propensities": [1.0], "propensity_errors": [0.0], "context": [1.0, 0.5],
-        "among": null, "exclude": null, "n_observations": 1, "version": "1.0"}
+        "propensity_error": 0.0, "context": [1.0, 0.5], "among": null, "exclude": null, "n_observations": 1,
+        "version": "1.0"}
         """
         return {
             "decision_id": self.decision_id,
@@ -82,8 +82,6 @@ class Decision(NamedTuple):
             "actions": _plain(self.actions),
             "propensity": self.propensity,
             "propensity_error": self.propensity_error,
-            "propensities": _plain(self.propensities),
-            "propensity_errors": _plain(self.propensity_errors),
             "context": _plain(self.context),
             "among": _plain(self.among),
             "exclude": _plain(self.exclude),
