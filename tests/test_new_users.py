@@ -47,7 +47,7 @@ def test_a_log_of_top_fives_teaches_an_agent_that_goes_on_in_another_process(tre
             seen = [stock[0], "withdrawn"]
             top = agent.decision(k=5, among=stock, exclude=seen, missing="ignore", at_most=True, samples=200)
             assert set(top.actions) <= set(stock[1:-1])
-            print(json.dumps(top.to_dict()), file=log)
+            print(json.dumps({**top.to_dict(), "propensities": top.propensities}), file=log)
             rewards += [(top.decision_id, name, int(rng.random() < chance[name])) for name in top.actions]
     assert agent.decide(k=5, among=["dry 1", "sold out"], missing="ignore", at_most=True) == ["dry 1"]
     with pytest.raises(KeyError, match="unknown action 'sold out'"):

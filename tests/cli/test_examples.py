@@ -78,12 +78,15 @@ def test_the_example_runs(example, here, monkeypatch, capsys):
 
 def test_a_command_line_goes_from_a_fit_to_a_night_of_changes(here, capsys):
     tree = ["--tree", "products.csv", "--levels", "department,sku"]
-    assert cli.main(["fit", "log.parquet", *tree, "--action", "sku", "--reward", "sales", "--json"]) == 0
-    learned = json.loads(capsys.readouterr().out)["estimates"]["mean"]["value"]
+    to_agent = ["--agent", "agent.bough", "--seed", "0"]
+    assert cli.main(["fit", "log.parquet", *tree, "--action", "sku", "--reward", "sales", *to_agent, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    learned = found["estimates"]["mean"]["value"]
+    assert found["agent"] == "agent.bough"
+    assert bough.HierTS.load("agent.bough").posterior.n_observations == len(LOG)
     assert bough.GaussianModel.load("model.bough").mean == pytest.approx(learned)
     assert cli.main(["decide", "model.bough"]) == 2
     assert re.search("model.bough holds a 'model'; expected an agent file", capsys.readouterr().err)
-    save_agent(None)
     with (here / "products.csv").open("a") as table:
         print("garden,hose", file=table)
     assert cli.main(["adopt", "agent.bough", *tree, "--out", "agent.bough"]) == 0

@@ -138,9 +138,11 @@ def _bounds_as_text(bounds: dict[str, Any], uniform: float) -> str:
 
 
 def fit(given: argparse.Namespace) -> None:
-    """Learn a prior, print it, and write the model."""
+    """Learn a prior, print it, and write the model, and an agent that knows the log if one is wanted."""
     inputs.check_target(given.out, "--out")
-    output.watch(given, lambda: [given.out])
+    inputs.check_target(given.agent, "--agent")
+    inputs.check_seed(given.seed)
+    output.watch(given, lambda: [given.out, given.agent])
     if given.tree is None:
         raise ValueError(inputs.NO_TREE)
     if given.context is None and (given.structure is not None or given.intercept):
@@ -164,14 +166,17 @@ def fit(given: argparse.Namespace) -> None:
         tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=model
     )
     learned.model.save(given.out)
+    if given.agent is not None:
+        learned.agent(seed=given.seed).save(given.agent)
     lines = [f"left out: {n:,} row{'s' if n != 1 else ''} ({why})" for why, n in statistics.skipped.items()]
     levels = {f"depth {depth}": name for depth, name in enumerate(tree.levels or ())}
     features = None if context is None else [*(["intercept"] if given.intercept else []), *context]
     estimates = {name: {"level": levels.get(name), **one._asdict()} for name, one in learned.estimates.items()}
     results = {"left_out": statistics.skipped, "features": features, "estimates": estimates}
     found = {"log_evidence": learned.log_evidence, "converged": learned.converged, "model": given.out}
-    text = "\n".join([*lines, learned.summary(features=features), f"model: {given.out}"])
-    output.show(given, text, {**results, **found})
+    ends = [f"model: {given.out}", *([] if given.agent is None else [f"agent: {given.agent}"])]
+    text = "\n".join([*lines, learned.summary(features=features), *ends])
+    output.show(given, text, {**results, **found, "agent": given.agent})
 
 
 def _read_logs(

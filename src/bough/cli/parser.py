@@ -153,6 +153,7 @@ def _add_fit(subparsers: Any) -> None:
         "uncertainty, and write the model to a file that simulate, bound and the library read.",
         examples=(
             "bough fit log.parquet --tree products.csv --levels department,sku --action sku --reward sales",
+            "bough fit log.parquet --tree paths.txt --action item --reward sales --agent agent.bough",
             "bough fit 'logs/*.csv' --tree paths.txt --action item --reward clicks --trials views --rewards bernoulli",
             "zcat log.csv.gz | bough fit - --tree paths.txt --action item --reward sales --noise-variance 0.5",
         ),
@@ -197,6 +198,13 @@ def _add_fit(subparsers: Any) -> None:
     command.add_argument("--skip-most", action="store_true", help="leave them out, however many they are")
     command.add_argument(
         "--out", type=Path, default=Path("model.bough"), metavar="FILE", help="the model file (default: %(default)s)"
+    )
+    command.add_argument(
+        "--agent", type=Path, default=None, metavar="FILE",
+        help="write an agent as well: HierTS with the learned prior, which knows the log, for show, decide and adopt",
+    )  # fmt: skip
+    command.add_argument(
+        "--seed", type=int, default=None, metavar="S", help="of the agent's random numbers (default: fresh ones)"
     )
     add_json_option(command)
     command.set_defaults(run=commands.fit, reads={"log": ".csv", **TREE_READS})
