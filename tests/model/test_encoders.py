@@ -296,6 +296,20 @@ def agents():
     return [bough.HierTS(gaussian, 0), bough.TS(gaussian, 0), bough.HierTS(gaussian, 0, refit=True)]
 
 
+def test_features_to_which_a_fit_adds_the_intercept_are_saved_too(tmp_path):
+    bare = bough.Features.learn(VISITS, intercept=False)
+    fit = bough.fit_prior(TREE, LOG, action="drink", reward="sold", features=bare, intercept=True)
+    assert fit.model.feature_names == NAMES
+    agent = fit.agent(seed=0)
+    agent.save(tmp_path / "agent.bough")
+    again = bough.HierTS.load(tmp_path / "agent.bough")
+    assert again.posterior.model.features.names == NAMES
+    assert again.decision(ONE).scores == pytest.approx(agent.decision(ONE).scores, rel=1e-9)
+    agent.save(tmp_path / "given.bough")
+    given = bough.HierTS.load(tmp_path / "given.bough", features=bare)
+    assert isinstance(given.posterior.model.features, bough.Features)
+
+
 @pytest.mark.parametrize("agent", agents(), ids=["HierTS", "TS", "refit"])
 def test_features_are_saved_with_the_agent(tmp_path, agent):
     agent.update(LOG["drink"][:15], LOG["sold"][:15], VISITS[:15])
