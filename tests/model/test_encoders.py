@@ -213,6 +213,16 @@ def test_a_decision_is_logged_with_the_columns_that_it_was_given():
     assert agent.posterior.n_observations == 4
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pandas.NA, np.float32("nan")])
+def test_a_missing_value_of_a_logged_context_is_null_in_json(missing):
+    model = bough.GaussianModel(TREE, mean=np.zeros(len(NAMES)), features=FEATURES)
+    agent = bough.HierTS(model, seed=0)
+    row = agent.decision({**ONE, "country": missing}, samples=0).to_dict()
+    context = json.loads(json.dumps(row, allow_nan=False))["context"]
+    assert context == {**ONE, "country": None}
+    agent.update(row["action"], 1.0, context)
+
+
 def test_a_fit_makes_the_features_of_its_log():
     columns = {"action": "drink", "reward": "sold", "structure": "diagonal"}
     fit = bough.fit_prior(TREE, LOG, **columns, features=FEATURES)
