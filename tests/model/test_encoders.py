@@ -213,6 +213,30 @@ def test_a_decision_is_logged_with_the_columns_that_it_was_given():
     assert agent.posterior.n_observations == 4
 
 
+def test_evidence_does_not_go_to_features_that_make_other_numbers(tmp_path):
+    prior = np.zeros(len(NAMES))
+    model = bough.GaussianModel(TREE, mean=prior, features=FEATURES)
+    later = bough.Features.learn(VISITS.assign(age=VISITS["age"] + 5))
+    assert later.names == FEATURES.names
+    agent = bough.HierTS(model, seed=0)
+    agent.update("green", 1.0, ONE)
+    for go_on in (agent.posterior.on, agent.adopt):
+        with pytest.raises(ValueError, match="other means, scales or values"):
+            go_on(bough.GaussianModel(TREE, mean=prior, features=later))
+    equal = bough.Features.learn(VISITS)
+    assert agent.posterior.on(bough.GaussianModel(TREE, mean=prior, features=equal)).n_observations == 1
+
+
+def test_an_encoder_that_a_file_lacks_stays_with_the_agent(tmp_path):
+    encoder = other_transformer()
+    prior = np.zeros(len(encoder.get_feature_names_out()))
+    model = bough.GaussianModel(TREE, mean=prior, features=encoder)
+    model.save(tmp_path / "model.bough")
+    agent = bough.HierTS(model, seed=0)
+    agent.adopt(bough.GaussianModel.load(tmp_path / "model.bough"))
+    assert agent.posterior.model.features is encoder
+
+
 @pytest.mark.parametrize("missing", [None, np.nan, pandas.NA, np.float32("nan")])
 def test_a_missing_value_of_a_logged_context_is_null_in_json(missing):
     model = bough.GaussianModel(TREE, mean=np.zeros(len(NAMES)), features=FEATURES)

@@ -118,6 +118,17 @@ def input_names(encoder: Any) -> list[Any] | None:
     return None if names is None else list(names)
 
 
+def check_same_numbers(features: Any, others: Any) -> None:
+    """Refuse two `Features` of the same names that make other numbers of the same columns."""
+    both = isinstance(features, Features) and isinstance(others, Features)
+    if both and features.contents() != others.contents():
+        raise ValueError(
+            "the model's features have other means, scales or values than those that what was observed came with, and "
+            "so make other numbers of the same contexts; give a model with the same bough.Features, or learn from the "
+            "log again"
+        )
+
+
 def encode(encoder: Any, frame: Any, n: int, names: tuple[str, ...]) -> Floats:
     """(n, d) what an encoder makes of a frame, or a `ValueError`."""
     try:
