@@ -100,6 +100,17 @@ def test_contexts_are_numbers_pairs_or_json(capsys):
     assert context_of(["age=3,price=2.5", '{"colour": "red"}']) == {"age": 3.0, "price": 2.5, "colour": "red"}
 
 
+def test_a_value_of_a_category_that_reads_as_a_number_stays_text(capsys):
+    pytest.importorskip("sklearn")
+    features = bough.Features(["age"], [40.0], [10.0], {"zip": ["075", "75"]}, intercept=False)
+    agent = bough.Greedy(bough.GaussianModel(TREE, mean=[0.0] * 4, features=features), seed=0)
+    agent.update(["kite", "kettle"], [3.0, 3.0], context={"age": [40, 40], "zip": ["075", "75"]})
+    agent.save("agent.bough")
+    for value, action in (("075", "kite"), ("75", "kettle")):
+        found = decided(capsys, "--context", f"age=40,zip={value}")
+        assert (found["action"], found["context"]) == (action, {"age": 40.0, "zip": value})
+
+
 def test_beta_sampling_decides_too(capsys):
     agent = bough.BetaTS(bough.BernoulliModel(TREE, mean=-2.0), seed=0)
     agent.update("kite", 40, trials=40)

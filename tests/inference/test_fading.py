@@ -198,6 +198,20 @@ def test_a_refund_of_a_faded_reward_takes_back_what_is_left_of_it():
     assert agent.now == 4.0
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e6, 1e13])
+def test_units_of_features_do_not_decide_what_can_be_taken_back(unit):
+    units = np.array([1.0, unit, 1.0])
+    model = bough.GaussianModel(bough.Tree.from_nested(["left"]), np.zeros(3), np.diag(units**-2.0))
+    rng = np.random.default_rng(0)
+    rewards, contexts = rng.normal(size=6), rng.normal(size=(6, 3)) * units
+    with_it, without = bough.Posterior(model), bough.Posterior(model)
+    with_it.update(["left"] * 6, rewards, contexts)
+    with_it.retract("left", rewards[-1], contexts[-1])
+    without.update(["left"] * 5, rewards[:-1], contexts[:-1])
+    np.testing.assert_allclose(with_it.mean * units, without.mean * units, rtol=1e-9, atol=1e-9)
+    assert with_it.log_evidence() == pytest.approx(without.log_evidence(), rel=1e-9)
+
+
 def test_clicks_are_taken_back_by_their_totals():
     shop, _ = shop_and_model(None)
     model = bough.BernoulliModel(shop.tree())

@@ -213,6 +213,40 @@ def test_a_decision_is_logged_with_the_columns_that_it_was_given():
     assert agent.posterior.n_observations == 4
 
 
+def test_evidence_does_not_go_to_features_that_make_other_numbers(tmp_path):
+    prior = np.zeros(len(NAMES))
+    model = bough.GaussianModel(TREE, mean=prior, features=FEATURES)
+    later = bough.Features.learn(VISITS.assign(age=VISITS["age"] + 5))
+    assert later.names == FEATURES.names
+    agent = bough.HierTS(model, seed=0)
+    agent.update("green", 1.0, ONE)
+    for go_on in (agent.posterior.on, agent.adopt):
+        with pytest.raises(ValueError, match="other means, scales or values"):
+            go_on(bough.GaussianModel(TREE, mean=prior, features=later))
+    equal = bough.Features.learn(VISITS)
+    assert agent.posterior.on(bough.GaussianModel(TREE, mean=prior, features=equal)).n_observations == 1
+
+
+def test_an_encoder_that_a_file_lacks_stays_with_the_agent(tmp_path):
+    encoder = other_transformer()
+    prior = np.zeros(len(encoder.get_feature_names_out()))
+    model = bough.GaussianModel(TREE, mean=prior, features=encoder)
+    model.save(tmp_path / "model.bough")
+    agent = bough.HierTS(model, seed=0)
+    agent.adopt(bough.GaussianModel.load(tmp_path / "model.bough"))
+    assert agent.posterior.model.features is encoder
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pandas.NA, np.float32("nan")])
+def test_a_missing_value_of_a_logged_context_is_null_in_json(missing):
+    model = bough.GaussianModel(TREE, mean=np.zeros(len(NAMES)), features=FEATURES)
+    agent = bough.HierTS(model, seed=0)
+    row = agent.decision({**ONE, "country": missing}, samples=0).to_dict()
+    context = json.loads(json.dumps(row, allow_nan=False))["context"]
+    assert context == {**ONE, "country": None}
+    agent.update(row["action"], 1.0, context)
+
+
 def test_a_fit_makes_the_features_of_its_log():
     columns = {"action": "drink", "reward": "sold", "structure": "diagonal"}
     fit = bough.fit_prior(TREE, LOG, **columns, features=FEATURES)
@@ -294,6 +328,20 @@ def test_features_that_do_not_fit_the_log_are_refused(options, text):
 def agents():
     gaussian = bough.GaussianModel(TREE, np.zeros(8), features=FEATURES)
     return [bough.HierTS(gaussian, 0), bough.TS(gaussian, 0), bough.HierTS(gaussian, 0, refit=True)]
+
+
+def test_features_to_which_a_fit_adds_the_intercept_are_saved_too(tmp_path):
+    bare = bough.Features.learn(VISITS, intercept=False)
+    fit = bough.fit_prior(TREE, LOG, action="drink", reward="sold", features=bare, intercept=True)
+    assert fit.model.feature_names == NAMES
+    agent = fit.agent(seed=0)
+    agent.save(tmp_path / "agent.bough")
+    again = bough.HierTS.load(tmp_path / "agent.bough")
+    assert again.posterior.model.features.names == NAMES
+    assert again.decision(ONE).scores == pytest.approx(agent.decision(ONE).scores, rel=1e-9)
+    agent.save(tmp_path / "given.bough")
+    given = bough.HierTS.load(tmp_path / "given.bough", features=bare)
+    assert isinstance(given.posterior.model.features, bough.Features)
 
 
 @pytest.mark.parametrize("agent", agents(), ids=["HierTS", "TS", "refit"])

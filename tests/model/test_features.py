@@ -466,3 +466,28 @@ def test_a_logged_context_goes_by_name_and_can_be_given_back(given):
     back.update(["green", "black"], [1.0, 2.0], [logged, logged])
     assert back.n_observations == 2
     assert bough.HierTS(UNNAMED, 0).decision([1.0, 0.3, 1.0]).to_dict()["context"] == [1.0, 0.3, 1.0]
+
+
+def test_named_tuples_go_by_name_where_the_model_has_names():
+    tree = bough.Tree.from_nested(["left", "right"])
+    frame = pandas.DataFrame({"price": [5.0, 4.0], "age": [30.0, 40.0]})
+    rows = list(frame.itertuples(index=False))
+    named = bough.GaussianModel(tree, mean=[0.0, 0.0], features=["age", "price"])
+    wanted, many, one = (bough.Posterior(named) for _ in range(3))
+    wanted.update(["left", "right"], [1.0, 2.0], frame)
+    many.update(["left", "right"], [1.0, 2.0], rows)
+    for action, reward, row in zip(["left", "right"], [1.0, 2.0], rows, strict=True):
+        one.update(action, reward, row)
+    np.testing.assert_array_equal(many.mean, wanted.mean)
+    np.testing.assert_allclose(one.mean, wanted.mean, rtol=1e-9)
+    with pytest.raises(ValueError, match="'Index', which the model does not know"):
+        one.update("left", 1.0, next(frame.itertuples()))
+    unnamed = bough.Posterior(bough.GaussianModel(tree, mean=[0.0, 0.0]))
+    unnamed.update("left", 1.0, rows[0])  # by position: there are no names to go by
+    assert unnamed.n_observations == 1
+
+
+def test_a_series_with_some_names_does_not_go_by_position():
+    model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0], features=["age", "price"])
+    with pytest.raises(ValueError, match="has 0, which the model does not know"):
+        bough.HierTS(model, seed=0).decide(pandas.Series([5.0, 30.0], index=["price", 0]))

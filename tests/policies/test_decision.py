@@ -14,6 +14,7 @@ import pytest
 from scipy.special import ndtr
 
 import bough
+from bough._text import rounded
 from bough.policies import propensity as formulas
 
 UNEVEN = bough.Tree.from_paths(
@@ -426,3 +427,13 @@ def test_what_cannot_be_explained_is_refused():
         agent.explain("nowhere", CONTEXT)
     with pytest.raises(ValueError, match="context"):
         agent.explain("f")
+
+
+def test_the_score_of_greedy_is_an_expected_reward_and_shown_as_it_is():
+    agent = bough.Greedy(bough.PoissonModel(bough.Tree.from_nested(["f", "g"]), mean=1.0), seed=0)
+    agent.update(["f"] * 4, [3, 4, 5, 3])
+    decision = agent.decision(samples=0)
+    found = agent.explain(decision)
+    assert decision.scores[0] == pytest.approx(found.nodes[-1].reward)
+    width = found.nodes[-1].high - found.nodes[-1].low
+    assert found.note == f"chosen with a score of {rounded(decision.scores[0], width)}"

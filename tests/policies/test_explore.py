@@ -132,7 +132,14 @@ def test_one_posterior_serves_agents_that_explore_unlike():
     assert [(agent.decide(), other.decide())[0] for _ in range(50)] == [alone.decide() for _ in range(50)]
 
 
-@pytest.mark.parametrize("bad", [-0.1, float("nan"), float("inf"), "much", None, [1.0]])
+@pytest.mark.parametrize("bad", [-0.1, 1e7, 1e300, float("nan"), float("inf"), "much", None, [1.0]])
 def test_what_is_no_factor_is_refused(bad):
     with pytest.raises(ValueError, match="explore is"):
         bough.HierTS(MODELS["uneven"], explore=bad)
+
+
+@pytest.mark.parametrize("search", [True, False])
+def test_the_largest_factor_decides_and_has_propensities(search):
+    decision = taught(MODELS["uneven"], search=search, explore=1e6).decision(samples=50)
+    assert np.isfinite(decision.scores).all()
+    assert 0.0 < decision.propensity < 1.0

@@ -47,6 +47,8 @@ def test_columns_without_text_for_a_name_are_called_as_they_read():
 def test_a_column_that_is_called_root_keeps_its_name():
     tree = bough.Tree.from_frame(FRAME.rename({"department": "root"}), ["root", "product"])
     assert tree.levels == ("(root)", "root", "product")
+    both = bough.Tree.from_paths(["a/b"], levels=["(root)", "root"])
+    assert both.levels == ("((root))", "(root)", "root")
     posterior = bough.Posterior(bough.GaussianModel(tree))
     assert posterior.to_frame("root", backend="polars")["name"].to_list() == ["home", "toys"]
 

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
+
+from bough.model.features import Features
+from bough.model.model import Model
 
 _WANTED = 'give numbers such as 1,0.5, or name=value pairs such as age=3,price=2, or JSON such as {"age": 3}'
 
 
-def context_of(given: Sequence[str] | None) -> list[float] | dict[str, Any] | None:
+def context_for(model: Model, given: Sequence[str] | None) -> list[float] | dict[str, Any] | None:
+    """The context of --context for a model: values of its categories are text, so that 075 stays 075."""
+    features = model.features
+    return context_of(given, (features.categories or {}) if isinstance(features, Features) else ())
+
+
+def context_of(given: Sequence[str] | None, categories: Container[str] = ()) -> list[float] | dict[str, Any] | None:
     """The context of --context, which may be repeated: a list of numbers, or a mapping from names to values.
+
+    A value that reads as a number is one, but for those of `categories`.
 
     >>> context_of(["1,0.5"]), context_of(["age=3,price=2.5", "colour=red"]), context_of(['{"age": 3}']), context_of([])
     ([1.0, 0.5], {'age': 3.0, 'price': 2.5, 'colour': 'red'}, {'age': 3}, None)
     """
     if not given:
         return None
-    parts = [_part(text) for text in given]
+    parts = [_part(text, categories) for text in given]
     numbers = [value for part in parts if isinstance(part, list) for value in part]
     named = [part for part in parts if isinstance(part, dict)]
     if not named:
@@ -33,25 +44,25 @@ def context_of(given: Sequence[str] | None) -> list[float] | dict[str, Any] | No
     return values
 
 
-def _part(text: str) -> list[float] | dict[str, Any]:
+def _part(text: str, categories: Container[str]) -> list[float] | dict[str, Any]:
     if text.lstrip().startswith(("{", "[")):
         return _from_json(text)
     pieces = [piece.strip() for piece in text.split(",")]
     if all("=" in piece for piece in pieces):
-        return _from_pairs(pieces, text)
+        return _from_pairs(pieces, text, categories)
     try:
         return [float(piece) for piece in pieces]
     except ValueError:
         raise ValueError(f"--context is {text!r}; {_WANTED}") from None
 
 
-def _from_pairs(pieces: Sequence[str], text: str) -> dict[str, Any]:
+def _from_pairs(pieces: Sequence[str], text: str, categories: Container[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for piece in pieces:
         name, _, value = (part.strip() for part in piece.partition("="))
         if not name or name in found:
             raise ValueError(f"--context is {text!r}; give each feature a name and one value")
-        found[name] = _number_or_text(value)
+        found[name] = value if name in categories else _number_or_text(value)
     return found
 
 

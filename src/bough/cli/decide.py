@@ -7,7 +7,7 @@ from typing import Any
 
 from bough import _seeds
 from bough.cli import inputs, output
-from bough.cli.contexts import context_of
+from bough.cli.contexts import context_for
 
 
 def decide(given: argparse.Namespace) -> None:
@@ -18,8 +18,8 @@ def decide(given: argparse.Namespace) -> None:
     for option, value, least in (("k", given.k, 1), ("samples", given.samples, 0)):
         if value is not None and value < least:
             raise ValueError(f"--{option} is {value}; give at least {least}")
-    context = context_of(given.context)
     agent = files.load(given.agent)
+    context = context_for(agent._model, given.context)
     if given.seed is not None:
         agent._rng = _seeds.generator(given.seed)
     tree = agent._model.tree

@@ -14,7 +14,7 @@ import bough
 from bough import _storage
 from bough._text import rounded
 from bough.cli import output
-from bough.cli.contexts import context_of
+from bough.cli.contexts import context_for
 from bough.model.model import Model
 from bough.tree import printing
 
@@ -206,7 +206,7 @@ def _describe_retired(retired: Sequence[Hashable], page: Page) -> None:
 
 
 def _show_best(posterior: bough.Posterior, given: argparse.Namespace, page: Page) -> None:
-    context, tree = context_of(given.context), posterior.model.tree
+    context, tree = context_for(posterior.model, given.context), posterior.model.tree
     page.results["context"] = context
     if context is None and not posterior.model.is_scalar:
         page.below += ["", "The best actions depend on the context: give --context to see them."]

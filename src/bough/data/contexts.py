@@ -29,6 +29,8 @@ class NamedRows(NamedTuple):
 
 def one_by_name(model: Model, context: Any) -> Any:
     """A context with names as the (d,) numbers of the model's features; one without as it is."""
+    if model.feature_names is not None and _is_named_tuple(context):
+        context = context._asdict()
     rows = named_row(context)
     if rows is None:
         return context
@@ -41,6 +43,8 @@ def one_by_name(model: Model, context: Any) -> Any:
 
 def many_by_name(model: Model, contexts: Any) -> Any:
     """Contexts with names as the (n, d) numbers of the model's features; others as they are."""
+    if model.feature_names is not None and isinstance(contexts, (list, tuple)) and any(map(_is_named_tuple, contexts)):
+        contexts = [one._asdict() if _is_named_tuple(one) else one for one in contexts]
     rows = named_rows(contexts)
     return contexts if rows is None else in_order(model, rows)
 
@@ -87,10 +91,15 @@ def _listed(contexts: Sequence[Any]) -> NamedRows | None:
 
 
 def _is_named_series(context: Any) -> bool:
-    """Whether it is a pandas Series whose index has names."""
+    """Whether it is a pandas Series whose index has names, be it not throughout."""
     if not (hasattr(context, "index") and hasattr(context, "to_dict") and getattr(context, "ndim", 0) == 1):
         return False
-    return len(context.index) > 0 and all(isinstance(name, str) for name in context.index)
+    return any(isinstance(name, str) for name in context.index)
+
+
+def _is_named_tuple(context: Any) -> bool:
+    """Whether it is a row such as `itertuples` gives, which goes by name where the model has names."""
+    return isinstance(context, tuple) and hasattr(context, "_asdict")
 
 
 def _as_dict(context: Any) -> Mapping[Any, Any]:

@@ -11,7 +11,7 @@ import narwhals as nw
 from bough._frames import position
 from bough.data.contexts import NamedRows, encoded, named_rows
 from bough.data.rows import Observations, check_intercept
-from bough.model.encoders import LostEncoder, WithIntercept, encoded_names, input_names, is_encoder
+from bough.model.encoders import LostEncoder, encoded_names, input_names, is_encoder, with_intercept
 from bough.model.feature_names import INTERCEPT, distinct_names, shown
 
 
@@ -25,7 +25,7 @@ def checked_encoder(features: Any, intercept: Any) -> Any:
     check_intercept(intercept, names)
     if intercept and INTERCEPT in names:
         raise ValueError("intercept is True, and features has one already; leave out one of them")
-    return WithIntercept(features) if intercept else features
+    return with_intercept(features) if intercept else features
 
 
 def encoded_log(

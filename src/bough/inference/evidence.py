@@ -266,7 +266,10 @@ def without_row(triangle: Floats, residual: float, row: Floats) -> tuple[Floats,
     (array([[4., 2.]]), 0.0)
     """
     d = len(triangle)
-    triangle, residual = _without_null_rows(triangle, residual)
+    # Every feature at a size of about 1, so that units do not decide what is rounding; powers of 2 round nothing.
+    unit = np.append(np.exp2(np.frexp(np.abs(triangle[:, :d]).max(axis=0))[1]), 1.0)
+    row = row / unit
+    triangle, residual = _without_null_rows(triangle / unit, residual)
     R, z, x, y = triangle[:, :d], triangle[:, d], row[:d], float(row[d])
     size = np.abs(R).max(initial=0.0)
     q = np.linalg.lstsq(R.T, x, rcond=_NO_DIRECTION)[0]
@@ -292,7 +295,7 @@ def without_row(triangle: Floats, residual: float, row: Floats) -> tuple[Floats,
     rows -= np.outer(direction, (2.0 / float(direction @ direction)) * (direction @ rows))
     upper = np.asarray(np.linalg.qr(rows[:d], mode="r"))
     upper *= np.where(np.diagonal(upper) < 0.0, -1.0, 1.0)[:, None]
-    return np.triu(upper), max(residual - unexplained**2, 0.0)
+    return np.triu(upper) * unit, max(residual - unexplained**2, 0.0)
 
 
 def _without_null_rows(triangle: Floats, residual: float) -> tuple[Floats, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +45,11 @@ class WithIntercept:
         if name != "feature_names_in_":
             raise AttributeError(name)
         return self.encoder.feature_names_in_
+
+
+def with_intercept(encoder: Any) -> Any:
+    """An encoder with a first feature that is always 1; a `Features` stays one, so that files keep it."""
+    return replace(encoder, intercept=True) if isinstance(encoder, Features) else WithIntercept(encoder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +118,17 @@ def input_names(encoder: Any) -> list[Any] | None:
     return None if names is None else list(names)
 
 
+def check_same_numbers(features: Any, others: Any) -> None:
+    """Refuse two `Features` of the same names that make other numbers of the same columns."""
+    both = isinstance(features, Features) and isinstance(others, Features)
+    if both and features.contents() != others.contents():
+        raise ValueError(
+            "the model's features have other means, scales or values than those that what was observed came with, and "
+            "so make other numbers of the same contexts; give a model with the same bough.Features, or learn from the "
+            "log again"
+        )
+
+
 def encode(encoder: Any, frame: Any, n: int, names: tuple[str, ...]) -> Floats:
     """(n, d) what an encoder makes of a frame, or a `ValueError`."""
     try:
@@ -171,7 +187,7 @@ def _given_features(given: Any, names: tuple[str, ...] | None, dim: int | None) 
     try:
         own = encoded_names(given) if is_encoder(given) else checked_names(given, dim)
         if names == (INTERCEPT, *own):
-            given, own = WithIntercept(given), names
+            given, own = with_intercept(given), names
         if names is None or own == names:
             return checked_features(given, dim)[0]
     except ValueError as error:

@@ -12,7 +12,7 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._arrays import Floats, Nodes
 from bough.model.covariance import ClassCovariances, factors, rehung, resolve
-from bough.model.encoders import checked_features
+from bough.model.encoders import LostEncoder, check_same_numbers, checked_features
 from bough.model.feature_names import shown
 from bough.model.likelihood import LARGEST
 from bough.tree.tree import Tree
@@ -72,10 +72,13 @@ class TreePrior:
         >>> bough.GaussianModel(tree, mean=[1.0, 1.0]).with_features_of(named).feature_names
         ('intercept', 'age')
         """
-        if other.feature_names is None or self.feature_names == other.feature_names:
+        if other.feature_names is None:
             return self
         if self.feature_names is None:
             return replace(self, features=other.features)
+        if self.feature_names == other.feature_names:
+            check_same_numbers(self.features, other.features)
+            return replace(self, features=other.features) if isinstance(self.features, LostEncoder) else self
         raise ValueError(
             f"the model has the features {shown(self.feature_names)}, and what was observed came with "
             f"{shown(other.feature_names)}; give a model with these, in this order"

@@ -69,6 +69,9 @@ class Greedy(PosteriorPolicy):
         mean = self.posterior.model.tree.at_leaves(self.posterior.mean)
         return mean if context is None else scores_in(context, mean)
 
+    def _reward_of_score(self, score: float) -> float:
+        return score  # which is an expected reward already
+
     def _probabilities(self, asked: Asked, _samples: int, _rng: np.random.Generator) -> Mean:
         return self._certain(asked)
 

@@ -228,10 +228,14 @@ class PosteriorPolicy(LivingPolicy):
         if context is not None:
             raise ValueError("a decision has its own context; leave context out, or give the name of an action")
         found = self.posterior.explain(decision.action, decision.context, interval)
-        score = float(self._model.likelihood.mean_reward(np.float64(decision.scores[0])))  # beside mean rewards
+        score = self._reward_of_score(decision.scores[0])
         width = found.nodes[-1].high - found.nodes[-1].low
         how_likely = "" if decision.propensity is None else f" and a propensity of {decision.propensity:.2g}"
         return replace(found, note=f"chosen with a score of {rounded(score, width)}{how_likely}")
+
+    def _reward_of_score(self, score: float) -> float:
+        """A score on the scale of the rewards, to be shown beside mean rewards."""
+        return float(self._model.likelihood.mean_reward(np.float64(score)))
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from bough.policies.propensity import Asked, Mean, chances_of_posterior, estimat
 from bough.posterior import Posterior
 
 SMALL = 2_000  # nodes: drawing so few takes less time than searching
+_MOST_EXPLORE = 1e6  # beyond which the posterior mean no longer matters, and squares may overflow
 
 
 class HierTS(PosteriorPolicy):
@@ -158,8 +159,10 @@ class TS(HierTS):
 
 def _checked_explore(explore: Any) -> float:
     factor = _checks.number(explore, "explore")
-    if factor < 0.0:
-        raise ValueError(f"explore is {explore!r}; give a factor of at least 0, such as 1 for Thompson sampling")
+    if not 0.0 <= factor <= _MOST_EXPLORE:
+        raise ValueError(
+            f"explore is {explore!r}; give a factor from 0 to {_MOST_EXPLORE:g}, such as 1 for Thompson sampling"
+        )
     return factor
 
 

@@ -20,7 +20,10 @@ def all_levels(below: Sequence[str]) -> tuple[str, ...]:
     >>> all_levels(["department", "product"])
     ('root', 'department', 'product')
     """
-    return ("(root)" if "root" in below else "root", *below)
+    root = "root"
+    while root in below:
+        root = f"({root})"
+    return (root, *below)
 
 
 def given_levels(levels: Any, height: int) -> tuple[str, ...]:
