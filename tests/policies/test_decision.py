@@ -418,6 +418,13 @@ def test_a_decision_without_a_propensity_is_explained_without_one():
     assert "propensity" not in found.note
 
 
+def test_a_decision_given_for_an_action_is_told_where_its_action_is():
+    agent = taught(MODELS["numbers"])
+    for update in (agent.update, agent.posterior.update):
+        with pytest.raises(ValueError, match="decision.action"):
+            update(agent.decision(samples=0), 1.0)
+
+
 def test_what_cannot_be_explained_is_refused():
     agent = taught(MODELS["vectors"])
     decision = agent.decision(CONTEXT, samples=0)

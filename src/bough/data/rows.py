@@ -360,6 +360,8 @@ def one_action(actions: Tree | Catalogue, action: Any) -> int:
     try:
         return actions.action_node(action)
     except KeyError:
+        if hasattr(action, "decision_id"):
+            raise ValueError("action is a decision; give the name of its action, decision.action") from None
         if hasattr(action, "__len__") and not isinstance(action, (str, bytes)) and getattr(action, "ndim", 1) > 0:
             raise ValueError(
                 f"there is one reward for {len(action)} actions, {action!r}; give one reward an action"

@@ -54,7 +54,7 @@ def simulate(
     number of each round in it, from 0.
 
     On trees of up to 2,000 nodes bough's own run compiled from the first to the last round. Others run at the speed of
-    Python, with the same results, and so do all in worlds that move, or have their own rewards.
+    Python, with the same results but for how ties round, and so do all in worlds that move, or have their own rewards.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d); where the model has `features`, either may be a frame. `jobs` goes to joblib: None
