@@ -179,7 +179,8 @@ def test_an_array_of_all_rows_and_actions_never_exists():
     [
         ({"estimators": ["mips-1"]}, "vary with the context"),
         ({"position": "x0"}, "both context and position"),
-        ({"model": bough.GaussianModel(TREE)}, "with contexts of length 3"),
+        ({"model": bough.GaussianModel(TREE)}, "give one with contexts, as the log is"),
+        ({"model": bough.GaussianModel(TREE, [0.0, 0.0])}, "with contexts of length 3"),
         ({"context": []}, "give a list of columns"),
         ({"context": ["x0", "x0"]}, "twice"),
         ({"context": ["x0", "x9"]}, "no column 'x9'"),
