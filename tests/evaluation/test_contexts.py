@@ -92,7 +92,8 @@ def test_an_agent_is_asked_in_each_context_and_agrees_with_counting():
 
 
 def test_a_residual_in_context_leaves_its_row_out():
-    from bough.data.propensities import LogColumns, read_logged_rows
+    from bough.data.decision_logs import LogColumns
+    from bough.data.logged_rows import read_logged_rows
     from bough.evaluation.outcomes import outcomes_of_rows
 
     log = logged(5, 40)
@@ -250,3 +251,23 @@ def test_what_decisions_log_is_evaluated_and_replayed_as_it_stands():
     uniform = log.with_columns(action=polars.Series(rng.choice(TREE.leaves, 200)))
     found = bough.replay(bough.HierTS(model, seed=0), uniform, TREE, context="context")
     assert 5 < found.kept < 60
+
+
+@pytest.mark.parametrize("where", ["frame", "parquet", "csv"])
+def test_columns_of_text_go_to_agents_that_encode_them(where, tmp_path):
+    rng = np.random.default_rng(2)
+    people = polars.DataFrame({"age": rng.uniform(20.0, 70.0, 60), "country": rng.choice(["DE", "FR"], 60).tolist()})
+    model = bough.GaussianModel(TREE, np.zeros(5), 0.3, 0.25, features=bough.Features.learn(people))
+    actions = polars.Series(rng.choice(TREE.leaves, 60))
+    frame = people.with_columns(action=actions, reward=rng.normal(size=60), propensity=1 / 9)
+    wanted = [one.value for one in _evaluated(model, frame)]
+    log = frame
+    if where != "frame":
+        log = str(tmp_path / f"log.{where}")
+        getattr(frame, f"write_{where}")(log)
+    np.testing.assert_allclose([one.value for one in _evaluated(model, log)], wanted, rtol=1e-12)
+
+
+def _evaluated(model, log):
+    agent = bough.HierTS(model, seed=0)
+    return bough.evaluate({"a": agent}, log, TREE, context=["country", "age"], model=model, samples=20).values

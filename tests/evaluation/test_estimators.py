@@ -11,7 +11,8 @@ from bough.evaluation.outcomes import left_out, outcomes_of_sums, statistics_of
 from bough.evaluation.targets import probabilities_of
 from worlds import world
 
-from bough.data.propensities import LogColumns, read_logged_rows  # isort: skip
+from bough.data.decision_logs import LogColumns  # isort: skip
+from bough.data.logged_rows import read_logged_rows  # isort: skip
 
 ALL = ("ips", "snips", "dm", "dr", "mips-1", "mips-2")
 COLUMNS = LogColumns("action", "reward", "propensity")

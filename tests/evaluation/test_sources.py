@@ -9,7 +9,9 @@ import polars
 import pytest
 
 import bough
-from bough.data.propensities import SUMS, LogColumns, read_logged_rows, summed_propensities
+from bough.data.decision_logs import LogColumns
+from bough.data.logged_rows import read_logged_rows
+from bough.data.propensities import SUMS, summed_propensities
 
 TREE = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso", "filter"], "water": None})
 NAMES = ["green", "black", "espresso", "filter"]

@@ -421,7 +421,7 @@ def test_a_decision_without_a_propensity_is_explained_without_one():
 def test_a_decision_given_for_an_action_is_told_where_its_action_is():
     agent = taught(MODELS["numbers"])
     for update in (agent.update, agent.posterior.update):
-        with pytest.raises(ValueError, match="decision.action"):
+        with pytest.raises(ValueError, match=r"decision\.action"):
             update(agent.decision(samples=0), 1.0)
 
 

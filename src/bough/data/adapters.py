@@ -9,7 +9,8 @@ import numpy as np
 
 from bough import _checks
 from bough._frames import make_frame
-from bough.data.propensities import LogColumns, read_logged_rows
+from bough.data.decision_logs import LogColumns
+from bough.data.logged_rows import read_logged_rows
 from bough.tree.tree import Tree
 
 

@@ -91,20 +91,33 @@ def rows_of_table(path: str | os.PathLike[str], columns: Sequence[str]) -> list[
 
 @contextmanager
 def opened_log(
-    path: str | os.PathLike[str], tree: Tree, action: str, numbers: Sequence[str]
+    path: str | os.PathLike[str], tree: Tree, action: str, numbers: Sequence[str], either: Sequence[str] = ()
 ) -> Iterator[tuple[Frame, dict[str, str]]]:
-    """The columns of a log in files, and what each is called in the frame."""
-    columns = list(dict.fromkeys((action, *numbers)))
+    """The columns of a log in files, and what each is called in the frame.
+
+    In files of text, columns that may be `either` are numbers where all their cells are, and else text.
+    """
+    columns = list(dict.fromkeys((action, *numbers, *either)))
     with _opened_files(path, columns) as (relation, is_text):
         labels = labels_of(columns)
         if is_text:
             # Names that look like numbers are what the tree's are, text or numbers. A cell that is no number becomes
             # null, so that it makes a bad row and not a bad file.
             kind = "BIGINT" if _has_integers(tree) else "VARCHAR"
-            casts = {labels[column]: _number(labels[column]) for column in numbers}
+            casts = _numbers_or_text(relation, [labels[column] for column in either])
+            casts |= {labels[column]: _number(labels[column]) for column in numbers}
             casts |= {labels[action]: _exactly(labels[action], kind)}
             relation = relation.project(", ".join(f"{cast} AS {label}" for label, cast in casts.items()))
         yield from_relation(relation), labels
+
+
+def _numbers_or_text(relation: Any, columns: Sequence[str]) -> dict[str, str]:
+    """What each column becomes, in SQL: numbers where all its cells are, and else text as it is."""
+    if not columns:
+        return {}
+    odd = ", ".join(f"count(*) FILTER ({c} IS NOT NULL AND {_number(c)} IS NULL)" for c in columns)
+    (counts,) = relation.aggregate(odd).fetchall()
+    return {column: column if n else _number(column) for column, n in zip(columns, counts, strict=True)}
 
 
 def _number(column: str) -> str:

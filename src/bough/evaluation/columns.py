@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bough import _checks
-from bough.data.propensities import LogColumns, has_column
+from bough.data.decision_logs import LogColumns, has_column
 from bough.tree.tree import Tree
 
 

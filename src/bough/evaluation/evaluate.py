@@ -10,7 +10,8 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats
-from bough.data.propensities import LoggedRows, PropensitySums, read_logged_rows, summed_propensities
+from bough.data.logged_rows import LoggedRows, read_logged_rows
+from bough.data.propensities import PropensitySums, summed_propensities
 from bough.evaluation import estimators as methods
 from bough.evaluation import intervals
 from bough.evaluation.columns import checked_columns

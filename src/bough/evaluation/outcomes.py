@@ -24,7 +24,8 @@ from scipy.special import expit
 
 from bough import _checks
 from bough._arrays import Floats, Integers, Nodes
-from bough.data.propensities import LoggedRows, PropensitySums
+from bough.data.logged_rows import LoggedRows
+from bough.data.propensities import PropensitySums
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
 from bough.evaluation.targets import Chances, block_rows

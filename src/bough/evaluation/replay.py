@@ -17,7 +17,8 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats
-from bough.data.propensities import LogColumns, LoggedRows, read_logged_rows
+from bough.data.decision_logs import LogColumns
+from bough.data.logged_rows import LoggedRows, read_logged_rows
 from bough.evaluation.columns import checked_columns
 from bough.evaluation.targets import contexts_of
 from bough.policies.base import Policy

@@ -14,7 +14,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats, Integers
-from bough.data.propensities import LoggedRows
+from bough.data.logged_rows import LoggedRows
 from bough.policies.base import Policy
 from bough.policies.logged import LoggedPolicy
 from bough.tree.tree import Tree
