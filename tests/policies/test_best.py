@@ -79,6 +79,19 @@ def test_of_two_actions_everything_can_be_worked_out():
     np.testing.assert_allclose(best.expected_loss, [loss, loss + 1.0], atol=2e-6)  # the prior has 4e-7 of a say
 
 
+@pytest.mark.parametrize("variance", [0.1, 1.0, 5.0, 25.0, 200.0])
+def test_the_best_click_of_one_or_two_actions_is_that_of_integration_however_wide_its_law_is(variance):
+    """Of two, the best score has the density 2 phi(z) Phi(z)."""
+    for n_actions in (1, 2):
+        tree = bough.Tree.from_nested(["left", "right"][:n_actions])
+        model = bough.BernoulliModel(tree, mean=-2.0, covariance=bough.by_depth([0.0, variance]))
+        best = bough.Posterior(model).best()
+        z = np.linspace(-9.0, 9.0, 20_001)
+        mass = norm.pdf(z) if n_actions == 1 else 2.0 * norm.pdf(z) * norm.cdf(z)
+        reward = model.mean_reward(-2.0 + np.sqrt(variance) * z)
+        assert best.maximum.mean == pytest.approx(float(reward @ mass / mass.sum()), abs=2e-8)
+
+
 # -- names, tables ---------------------------------------------------------------------------------
 
 

@@ -276,8 +276,7 @@ class Answers(ABC):
                     contest = Contest.of_all(engine.slots, engine.model.tree, alike, excluded, restored)
                 else:
                     contest = Contest.among(self._catalogue, candidates)
-                tilt = float(engine.model.kind.is_exponential)
-                found = contest.winners(engine, alike, tilt=tilt, scale=scale)
+                found = contest.winners(engine, alike, scale=scale)
                 kept[key] = None if found is None else (contest, found)
             return kept[key]  # type: ignore[no-any-return]
 
