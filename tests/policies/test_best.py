@@ -92,6 +92,22 @@ def test_the_best_click_of_one_or_two_actions_is_that_of_integration_however_wid
         assert best.maximum.mean == pytest.approx(float(reward @ mass / mass.sum()), abs=2e-8)
 
 
+def test_actions_that_tie_are_chosen_as_often_as_their_exact_propensity_says():
+    """Chi-squared with 5 degrees of freedom is above 40 once in 10^7."""
+    tree = bough.Tree.from_paths([f"{kind}/{size}" for kind in "abc" for size in "xy"])
+    model = bough.GaussianModel(tree, mean=0.3, covariance=bough.by_depth([0.5, 0.5, 0.0]))
+    agent = bough.HierTS(model, seed=0)
+    agent.update(["a/x", "c/x"], [0.0, 1.0])
+    draws = agent.posterior.sample(0, size=2_000)[:, tree.leaves]
+    assert (draws[:, ::2] == draws[:, 1::2]).all()
+    n = 20_000
+    for among in (None, list(tree.actions)):
+        chosen = [agent.decide(among=among) for _ in range(n)]
+        expected = n * agent.propensity(list(tree.actions), among=among).probability
+        counts = np.array([chosen.count(name) for name in tree.actions])
+        assert ((counts - expected) ** 2 / expected).sum() < 40.0
+
+
 # -- names, tables ---------------------------------------------------------------------------------
 
 
