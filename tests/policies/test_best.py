@@ -289,11 +289,33 @@ def test_exact_propensities_know_what_was_added_and_moved_since_the_tree_was_mad
 def test_propensities_are_sampled_where_that_is_quicker_or_there_is_no_other_way(monkeypatch):
     agent = taught(MODELS["numbers"])
     assert agent.propensity(["f"], k=2).method == "sampled"
-    assert agent.propensity(["f"], samples=1).method == "sampled"
     assert taught(VECTORS).propensity(["f"], CONTEXT).method == "sampled"
     assert agent.propensity(["f"]).method == "exact"
     monkeypatch.setattr(formulas, "PLACE", np.inf)
+    assert agent.propensity(["f"]).method == "exact"  # it is known already
+    agent.update("f", 0.0)
     assert agent.propensity(["f"]).method == "sampled"
+    agent.best()
+    assert agent.propensity(["f"]).method == "exact"
+
+
+def test_propensities_are_exact_where_the_first_draws_say_that_many_more_would_be_needed(monkeypatch):
+    """Messages take as long as 500 draws: likely actions are sampled, and unlikely ones are not."""
+    agent = taught(MODELS["numbers"])
+    agent.update(["f", "m/q"] * 20, [3.0, 0.0] * 20)
+    monkeypatch.setattr(formulas, "CHEAP", 0.0)
+    monkeypatch.setattr(formulas, "DRAWN", 0.0)
+    monkeypatch.setattr(formulas, "ASKED", 0.0)
+    n_places = agent.posterior._engine.slots.count + len(agent.posterior._search_state.alike().unlike)
+    monkeypatch.setattr(formulas, "PLACE", 500.0 * formulas.DRAW / n_places)
+    sampled = agent.propensity(["f"], seed=0)
+    assert sampled.method == "sampled"
+    assert 0.0 < sampled.standard_error[0] <= formulas.PRECISE * sampled.probability[0]
+    assert agent.propensity(["m/q"], samples=400, seed=0).method == "sampled"
+    exact = agent.propensity(["m/q"], samples=10_000, seed=0)
+    assert exact.method == "exact"
+    assert exact.standard_error.tolist() == [0.0]
+    assert exact.probability[0] == pytest.approx(agent.best().of("m/q"), rel=1e-9)
 
 
 @pytest.mark.parametrize("policy", [bough.Greedy, bough.BayesUCB])

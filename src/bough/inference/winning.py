@@ -94,7 +94,7 @@ def winners(
 ) -> Winners | None:
     """How likely each action is to be the best; None where steps are so unlike that grids would be too large.
 
-    `tilt` is 1 where mean rewards are exponential in the score, which asks for more of its tail. A panel of scores is no
+    `tilt` is 1 where mean rewards are exponential in the score, which asks for more of its tail. No panel of scores is
     longer than `longest`, so that mean rewards are smooth in it. All grids have `fineness` times as many points as they
     need.
     """
