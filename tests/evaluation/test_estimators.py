@@ -223,6 +223,17 @@ def test_the_probabilities_of_an_agent_are_its_propensities_and_leave_it_alone()
     assert [agent.decide() for _ in range(5)] == [again.decide() for _ in range(5)]
 
 
+def test_an_action_that_was_retired_need_not_be_in_the_tree():
+    tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
+    agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
+    agent.add("water", under="tea")
+    with pytest.raises(ValueError, match="the agent may choose 'water'"):
+        probabilities_of(agent, tree)
+    agent.retire("water")
+    found = probabilities_of(agent, tree)
+    np.testing.assert_allclose(found[0], agent.best().probability[np.array(agent._catalogue.tree.actions) != "water"])
+
+
 def test_the_probability_of_a_position_is_that_of_a_rank():
     tree = bough.Tree.from_nested(["a", "b", "c"])
     agent = bough.Greedy(bough.GaussianModel(tree, covariance=bough.by_depth([0.0, 1.0])), seed=0)

@@ -49,7 +49,7 @@ def solved(posterior, fineness=1.0, contest=None):
     engine, alike = posterior._engine, posterior._search_state.alike()
     if contest is None:
         contest = Contest.of_all(engine.slots, posterior.model.tree, alike, NOTHING, NOTHING)
-    found = contest.winners(engine, alike, tilt=float(posterior.model.kind.is_exponential), fineness=fineness)
+    found = contest.winners(engine, alike, fineness=fineness)
     return contest.everywhere(found.place, found.group), found.total
 
 

@@ -79,6 +79,35 @@ def test_of_two_actions_everything_can_be_worked_out():
     np.testing.assert_allclose(best.expected_loss, [loss, loss + 1.0], atol=2e-6)  # the prior has 4e-7 of a say
 
 
+@pytest.mark.parametrize("variance", [0.1, 1.0, 5.0, 25.0, 200.0])
+def test_the_best_click_of_one_or_two_actions_is_that_of_integration_however_wide_its_law_is(variance):
+    """Of two, the best score has the density 2 phi(z) Phi(z)."""
+    for n_actions in (1, 2):
+        tree = bough.Tree.from_nested(["left", "right"][:n_actions])
+        model = bough.BernoulliModel(tree, mean=-2.0, covariance=bough.by_depth([0.0, variance]))
+        best = bough.Posterior(model).best()
+        z = np.linspace(-9.0, 9.0, 20_001)
+        mass = norm.pdf(z) if n_actions == 1 else 2.0 * norm.pdf(z) * norm.cdf(z)
+        reward = model.mean_reward(-2.0 + np.sqrt(variance) * z)
+        assert best.maximum.mean == pytest.approx(float(reward @ mass / mass.sum()), abs=2e-8)
+
+
+def test_actions_that_tie_are_chosen_as_often_as_their_exact_propensity_says():
+    """Chi-squared with 5 degrees of freedom is above 40 once in 10^7."""
+    tree = bough.Tree.from_paths([f"{kind}/{size}" for kind in "abc" for size in "xy"])
+    model = bough.GaussianModel(tree, mean=0.3, covariance=bough.by_depth([0.5, 0.5, 0.0]))
+    agent = bough.HierTS(model, seed=0)
+    agent.update(["a/x", "c/x"], [0.0, 1.0])
+    draws = agent.posterior.sample(0, size=2_000)[:, tree.leaves]
+    assert (draws[:, ::2] == draws[:, 1::2]).all()
+    n = 20_000
+    for among in (None, list(tree.actions)):
+        chosen = [agent.decide(among=among) for _ in range(n)]
+        expected = n * agent.propensity(list(tree.actions), among=among).probability
+        counts = np.array([chosen.count(name) for name in tree.actions])
+        assert ((counts - expected) ** 2 / expected).sum() < 40.0
+
+
 # -- names, tables ---------------------------------------------------------------------------------
 
 
@@ -260,11 +289,33 @@ def test_exact_propensities_know_what_was_added_and_moved_since_the_tree_was_mad
 def test_propensities_are_sampled_where_that_is_quicker_or_there_is_no_other_way(monkeypatch):
     agent = taught(MODELS["numbers"])
     assert agent.propensity(["f"], k=2).method == "sampled"
-    assert agent.propensity(["f"], samples=1).method == "sampled"
     assert taught(VECTORS).propensity(["f"], CONTEXT).method == "sampled"
     assert agent.propensity(["f"]).method == "exact"
     monkeypatch.setattr(formulas, "PLACE", np.inf)
+    assert agent.propensity(["f"]).method == "exact"  # it is known already
+    agent.update("f", 0.0)
     assert agent.propensity(["f"]).method == "sampled"
+    agent.best()
+    assert agent.propensity(["f"]).method == "exact"
+
+
+def test_propensities_are_exact_where_the_first_draws_say_that_many_more_would_be_needed(monkeypatch):
+    """Messages take as long as 500 draws: likely actions are sampled, and unlikely ones are not."""
+    agent = taught(MODELS["numbers"])
+    agent.update(["f", "m/q"] * 20, [3.0, 0.0] * 20)
+    monkeypatch.setattr(formulas, "CHEAP", 0.0)
+    monkeypatch.setattr(formulas, "DRAWN", 0.0)
+    monkeypatch.setattr(formulas, "ASKED", 0.0)
+    n_places = agent.posterior._engine.slots.count + len(agent.posterior._search_state.alike().unlike)
+    monkeypatch.setattr(formulas, "PLACE", 500.0 * formulas.DRAW / n_places)
+    sampled = agent.propensity(["f"], seed=0)
+    assert sampled.method == "sampled"
+    assert 0.0 < sampled.standard_error[0] <= formulas.PRECISE * sampled.probability[0]
+    assert agent.propensity(["m/q"], samples=400, seed=0).method == "sampled"
+    exact = agent.propensity(["m/q"], samples=10_000, seed=0)
+    assert exact.method == "exact"
+    assert exact.standard_error.tolist() == [0.0]
+    assert exact.probability[0] == pytest.approx(agent.best().of("m/q"), rel=1e-9)
 
 
 @pytest.mark.parametrize("policy", [bough.Greedy, bough.BayesUCB])

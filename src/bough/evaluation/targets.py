@@ -95,8 +95,9 @@ def _of_agent(agent: LoggedPolicy, tree: Tree, n_positions: int, samples: int, s
 
 
 def _places_of(agent: LoggedPolicy, tree: Tree) -> Integers:
-    """(K,) where each action of the tree is among the agent's actions; -1 where it has none of that name."""
+    """(K,) where each action of the tree is among those that the agent may choose; -1 where it is none of them."""
     nodes = agent._catalogue.actions
+    nodes = nodes[~np.isin(nodes, list(agent._retired))]
     names = agent._catalogue.names(nodes)
     found = np.asarray(tree.node_names.find_all(names), dtype=np.int64)
     is_action = found >= 0

@@ -266,8 +266,7 @@ class Answers(ABC):
             if not isinstance(engine, ScalarEngine):
                 return None
             kept = self._answers.setdefault("winners", {})
-            chosen = None if candidates is None else candidates.tobytes()
-            key = chosen, excluded.tobytes(), restored.tobytes(), tuple(self._retired), scale
+            key = self._question(candidates, excluded, restored, scale)
             if key not in kept:
                 if len(kept) == _MOST_KEPT:
                     kept.clear()
@@ -276,10 +275,21 @@ class Answers(ABC):
                     contest = Contest.of_all(engine.slots, engine.model.tree, alike, excluded, restored)
                 else:
                     contest = Contest.among(self._catalogue, candidates)
-                tilt = float(engine.model.kind.is_exponential)
-                found = contest.winners(engine, alike, tilt=tilt, scale=scale)
+                found = contest.winners(engine, alike, scale=scale)
                 kept[key] = None if found is None else (contest, found)
             return kept[key]  # type: ignore[no-any-return]
+
+    def _knows_winners(
+        self, candidates: Nodes | None, excluded: Nodes, restored: Nodes = _NOTHING, scale: float = 1.0
+    ) -> bool:
+        """Whether `_winners` has been asked this since something changed."""
+        with self._lock:
+            return self._question(candidates, excluded, restored, scale) in self._answers.get("winners", {})
+
+    def _question(self, candidates: Nodes | None, excluded: Nodes, restored: Nodes, scale: float) -> tuple[Any, ...]:
+        """What the winners depend on, beside what is learned."""
+        chosen = None if candidates is None else candidates.tobytes()
+        return chosen, excluded.tobytes(), restored.tobytes(), tuple(self._retired), scale
 
     @property
     def nodes_visited(self) -> int:

@@ -6,6 +6,7 @@ them untouched and alike throughout is in a group.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.alike import Alike
 from bough.inference.scalar import ScalarEngine
 from bough.inference.slots import Slots
-from bough.inference.winning import Groups, Places, Winners, winners
+from bough.inference.winning import LOGISTIC_PANEL, Groups, Places, Winners, winners
 from bough.tree.catalogue import Catalogue
 from bough.tree.tree import Tree
 
@@ -71,12 +72,15 @@ class Contest(NamedTuple):
         return cls(catalogue.tree, node, parent, np.isin(node, candidates), groups, _NOTHING, nothing)
 
     def winners(
-        self, engine: ScalarEngine, alike: Alike, *, tilt: float = 0.0, fineness: float = 1.0, scale: float = 1.0
+        self, engine: ScalarEngine, alike: Alike, *, fineness: float = 1.0, scale: float = 1.0
     ) -> Winners | None:
         """The probabilities of being best, with deviations times the scale; None where they would take too long."""
         gain, offset, deviation = engine.laws(self.node)
         places = Places(self.node, self.parent, gain, offset, scale * deviation, self.choosable)
-        return winners(places, self.groups, alike, scale * engine.class_deviations(), tilt=tilt, fineness=fineness)
+        kind = engine.model.kind
+        tilt, longest = float(kind.is_exponential), LOGISTIC_PANEL if kind.is_logistic else math.inf
+        steps = scale * engine.class_deviations()
+        return winners(places, self.groups, alike, steps, tilt=tilt, longest=longest, fineness=fineness)
 
     def group_at(self, action: int) -> int:
         """The group of an action that is not looked at by itself."""

@@ -19,6 +19,7 @@ from bough.inference.kernels import winning_grids as shapes
 PER_WIDTH = 1.0  # points of a node's grid in one width of what is integrated over it
 PANEL = 6.5  # widths of a panel of Gauss-Legendre points
 POINTS = 12  # of a panel
+LOGISTIC_PANEL = 6.0  # scores of one where rewards are logistic, with poles at a distance of pi: 1e-9 is lost
 MOST_WORK, MOST_WORK_EACH = 1e9, 5e5  # numbers to go through, in all and per place: beyond, draws have to do
 _CUT = 30.0  # how much longer a number takes where a node is cut at x
 _MOST_PANELS = 1_000
@@ -82,16 +83,24 @@ class Winners(NamedTuple):
 
 
 def winners(
-    places: Places, groups: Groups, alike: Alike, class_deviation: Floats, *, tilt: float = 0.0, fineness: float = 1.0
+    places: Places,
+    groups: Groups,
+    alike: Alike,
+    class_deviation: Floats,
+    *,
+    tilt: float = 0.0,
+    longest: float = math.inf,
+    fineness: float = 1.0,
 ) -> Winners | None:
     """How likely each action is to be the best; None where steps are so unlike that grids would be too large.
 
-    `tilt` is 1 where mean rewards are exponential in the score, which asks for more of its tail. All grids have
-    `fineness` times as many points as they need.
+    `tilt` is 1 where mean rewards are exponential in the score, which asks for more of its tail. No panel of scores is
+    longer than `longest`, so that mean rewards are smooth in it. All grids have `fineness` times as many points as they
+    need.
     """
     try:
         tree = _SteppedTree(places, groups, alike, class_deviation, tilt)
-        x, weight = tree.score_points(fineness)
+        x, weight = tree.score_points(fineness, longest)
         return tree.passes(x, weight, tree.grids(x, fineness))
     except TooFineError:
         return None
@@ -155,7 +164,7 @@ class _SteppedTree:
 
     # -- points --------------------------------------------------------------------------------
 
-    def score_points(self, fineness: float) -> tuple[Floats, Floats]:
+    def score_points(self, fineness: float, longest: float = math.inf) -> tuple[Floats, Floats]:
         """Points for the score of the best action, ascending, and their weights.
 
         The first is zero, of weight zero, where the actions whose scores are known may be the best.
@@ -171,7 +180,7 @@ class _SteppedTree:
         edges, n = np.empty(_MOST_PANELS), 0
         if len(low):
             counts = np.concatenate([np.ones(len(single)), count * self._n_each[self._kept]])
-            n = shapes.panels(lowest, deviation, high, counts, PANEL / fineness, edges)
+            n = shapes.panels(lowest, deviation, high, counts, PANEL / fineness, longest / fineness, edges)
             if not n:
                 raise TooFineError
         x, weight = _gauss_legendre(edges[:n])

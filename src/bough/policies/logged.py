@@ -106,8 +106,8 @@ class LoggedPolicy(ScoringPolicy):
         them. A draw gives the probability that the action wins against the rest of it, which says far more than whether
         it won. Where no draw gave an action a chance, the probability is an upper bound that holds with 95% confidence;
         where it is retired, left out, or not among the candidates, it is zero. Policies that draw nothing have exact
-        probabilities, and so has Thompson sampling without contexts and without `k`, where these take no longer than
-        that many draws; `method` says which they are.
+        probabilities. So has Thompson sampling without contexts and without `k`, where these are known already, take
+        about a millisecond, or no longer than the draws that would be needed; `method` says which they are.
 
         The agent's random numbers stay as they are. The draws follow from their state, or from `seed`.
 

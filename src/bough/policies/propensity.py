@@ -12,6 +12,7 @@ give for each draw the probability of each asked action.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol
 
@@ -33,6 +34,7 @@ _LARGE = 2_000_000  # numbers that draws may take at once
 PLACE = 60_000.0  # of messages, for each node that is looked at
 NODE = 100.0  # to find out which subtrees are alike, for each node of the tree
 DRAW, DRAWN, ASKED = 5_000.0, 20.0, 50.0  # of a draw, for each node that is drawn, and for each action
+CHEAP = 1e6  # nobody waits for a millisecond
 
 
 class _Numbers(NamedTuple):
@@ -90,8 +92,13 @@ class Mean(NamedTuple):
     """Zero where probabilities are exact."""
 
 
-def estimated(chances: Chances, n_asked: int, samples: int) -> Mean:
-    """The mean of chances over draws, which double in number until it is precise for every action, up to `samples`."""
+def estimated(
+    chances: Chances, n_asked: int, samples: int, instead: Callable[[int], Mean | None] | None = None
+) -> Mean:
+    """The mean of chances over draws, which double in number until it is precise for every action, up to `samples`.
+
+    Where it is not precise yet, `instead` is told how many more draws it would take, about, and may know a quicker way.
+    """
     mean, squares = np.zeros(n_asked), np.zeros(n_asked)
     error = mean
     drawn, wanted = 0, min(FIRST_DRAWS, samples)
@@ -108,7 +115,20 @@ def estimated(chances: Chances, n_asked: int, samples: int) -> Mean:
         error = np.sqrt(squares / (drawn - 1) / drawn) if drawn > 1 else np.sqrt(mean * (1.0 - mean))
         if drawn == samples or ((mean > 0.0) & (error <= PRECISE * mean)).all():
             return Mean(mean, error, drawn)
+        other = None if instead is None else instead(_still_needed(mean, error, drawn, samples))
+        if other is not None:
+            return other
         wanted = min(2 * drawn, samples)
+
+
+def _still_needed(mean: Floats, error: Floats, drawn: int, samples: int) -> int:
+    """How many more draws a mean that is not precise takes, about."""
+    precise = PRECISE * mean
+    if not (precise > 0.0).all():
+        return samples - drawn
+    times = float(np.square(error / precise).max())
+    doublings = max(1, math.ceil(math.log2(min(times, samples))))
+    return int(min(drawn * 2**doublings, samples)) - drawn
 
 
 def own_generator(rng: np.random.Generator) -> np.random.Generator:
@@ -228,34 +248,45 @@ def chances_of_posterior(
     return Drawn(posterior, asked, choices() if asked.candidates is None else asked.candidates, rng, scale)
 
 
-def exact_probabilities(
-    posterior: Posterior, asked: Asked, samples: int, searches: bool, scale: float = 1.0
-) -> Mean | None:
-    """The exact probabilities of actions to be the best of a posterior draw; None where samples take less time.
+class Exact:
+    """The exact probabilities of actions to be the best of a posterior draw, where draws would take longer.
 
     The draw's deviations from the mean are times the scale.
     """
-    if asked.k != 1 or asked.context is not None or not _is_exact_quicker(posterior, asked, samples, searches):
-        return None
-    found = posterior._winners(asked.candidates, asked.excluded, scale=scale)
-    if found is None:
-        return None
-    contest, winners = found
-    return Mean(contest.at(asked.nodes, winners.place, winners.group), np.zeros(len(asked.nodes)), 0)
 
+    def __init__(self, posterior: Posterior, asked: Asked, searches: bool, scale: float = 1.0) -> None:
+        self._posterior, self._asked, self._scale = posterior, asked, scale
+        self._is_possible = asked.k == 1 and asked.context is None
+        tree, n_touched = posterior._engine.model.tree, posterior._engine.slots.count
+        if asked.candidates is None:
+            n_drawn = n_touched + len(asked.nodes) if searches else tree.n_nodes
+            n_places, n_unlike = n_touched, posterior._search_state.n_unlike
+        else:
+            n_drawn = n_places = 2 * len(asked.candidates)
+            n_unlike = 0
+        self._time = PLACE * (n_places + (n_unlike or 0)) + (NODE * tree.n_nodes if n_unlike is None else 0.0)
+        self._time_of_draw = DRAW + DRAWN * n_drawn + ASKED * len(asked.nodes)
 
-def _is_exact_quicker(posterior: Posterior, asked: Asked, samples: int, searches: bool) -> bool:
-    """Whether messages take less time than draws, in nanoseconds of either."""
-    tree, n_touched = posterior._engine.model.tree, posterior._engine.slots.count
-    search = posterior._search_state
-    if asked.candidates is None:
-        n_drawn = n_touched + len(asked.nodes) if searches else tree.n_nodes
-        n_places, n_unlike = n_touched, search.n_unlike
-    else:
-        n_drawn = n_places = 2 * len(asked.candidates)
-        n_unlike = 0
-    exact = PLACE * (n_places + (n_unlike or 0)) + (NODE * tree.n_nodes if n_unlike is None else 0.0)
-    return exact <= samples * (DRAW + DRAWN * n_drawn + ASKED * len(asked.nodes))
+    def at_once(self) -> Mean | None:
+        """What is known already, or soon."""
+        if not self._is_possible:
+            return None
+        is_known = self._posterior._knows_winners(self._asked.candidates, self._asked.excluded, scale=self._scale)
+        is_soon = self._time <= max(CHEAP, FIRST_DRAWS * self._time_of_draw)
+        return self._found() if is_known or is_soon else None
+
+    def instead_of(self, n_draws: int) -> Mean | None:
+        """The probabilities, if they take less time than so many draws."""
+        return self._found() if self._is_possible and self._time <= n_draws * self._time_of_draw else None
+
+    def _found(self) -> Mean | None:
+        found = self._posterior._winners(self._asked.candidates, self._asked.excluded, scale=self._scale)
+        if found is None:
+            self._is_possible = False
+            return None
+        contest, winners = found
+        nodes = self._asked.nodes
+        return Mean(contest.at(nodes, winners.place, winners.group), np.zeros(len(nodes)), 0)
 
 
 def named_probabilities(mean: Mean, place: Integers, asked: Flags) -> Propensity:

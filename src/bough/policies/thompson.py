@@ -13,7 +13,7 @@ from bough.inference.vector import scores_in
 from bough.model.model import Model
 from bough.policies.base import largest
 from bough.policies.posterior_policy import PosteriorPolicy
-from bough.policies.propensity import Asked, Mean, chances_of_posterior, estimated, exact_probabilities
+from bough.policies.propensity import Asked, Exact, Mean, chances_of_posterior, estimated
 from bough.posterior import Posterior
 
 SMALL = 2_000  # nodes: drawing so few takes less time than searching
@@ -95,13 +95,14 @@ class HierTS(PosteriorPolicy):
     def _probabilities(self, asked: Asked, samples: int, rng: np.random.Generator) -> Mean:
         if not self._explore:
             return self._certain(asked)
-        exact = exact_probabilities(self.posterior, asked, samples, self._searches, self._explore)
-        if exact is not None:
-            return exact
+        exact = Exact(self.posterior, asked, self._searches, self._explore)
+        found = exact.at_once()
+        if found is not None:
+            return found
         chances = chances_of_posterior(
             self.posterior, asked, self._searches, lambda: self._choices(asked.excluded), rng, self._explore
         )
-        return estimated(chances, len(asked.nodes), samples)
+        return estimated(chances, len(asked.nodes), samples, exact.instead_of)
 
     @property
     def _searches(self) -> bool:

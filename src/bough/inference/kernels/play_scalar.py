@@ -12,6 +12,7 @@ from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.likelihoods import GAUSSIAN, drawn_reward, expected_reward
 from bough.inference.kernels.propagation import cavity
 from bough.inference.kernels.scalar import DEVIATION, ETA, GAIN, OFFSET, M, refresh_slot
+from bough.inference.kernels.scalar_draws import drawn
 from bough.inference.kernels.sites import site
 
 
@@ -41,7 +42,7 @@ def _leader(
     for k in range(len(touched)):
         i = touched[k]
         above = value[tree_parent[i]] if i > 0 else mean
-        value[i] = mean + law[i, GAIN] * (above - mean) + law[i, OFFSET] + 0.0
+        value[i] = drawn(mean, above, law[i, GAIN], law[i, OFFSET], 0.0, law[i, DEVIATION])
         score = value[i]
         if expected or quantile != 0.0:
             wide = spread[tree_parent[i]] if i > 0 else 0.0
@@ -83,7 +84,7 @@ def _best_of_all(
         above = value[tree_parent[i]] if i > 0 else mean
         if touched[i]:
             step = law[i, DEVIATION] * rng.standard_normal() if sampled else 0.0
-            value[i] = mean + law[i, GAIN] * (above - mean) + law[i, OFFSET] + step
+            value[i] = drawn(mean, above, law[i, GAIN], law[i, OFFSET], step, law[i, DEVIATION])
         else:
             step = deviation[class_of_node[i]] * rng.standard_normal() if sampled else 0.0
             value[i] = above + step

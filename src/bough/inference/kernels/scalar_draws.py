@@ -1,4 +1,7 @@
-"""Draws, moments and the deviance where parameters are numbers; they read laws and change nothing else."""
+"""Draws, moments and the deviance where parameters are numbers; they read laws and change nothing else.
+
+A node without a step is where its parent is, to the last digit: actions that tie are not told apart by rounding.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,12 @@ import math
 from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.scalar import DEVIATION, ETA, GAIN, M_SENT, OFFSET, M
+
+
+@kernel
+def drawn(mean: float, above: float, gain: float, offset: float, step: float, deviation: float) -> float:
+    """A parameter given that of its parent, where its law has this deviation and its own step was drawn."""
+    return above if deviation == 0.0 else mean + gain * (above - mean) + offset + step
 
 
 @kernel
@@ -30,8 +39,9 @@ def sample_all(
         node = nodes[k]
         for i in range(start, node):
             out[i] = out[tree_parent[i]] + deviation[class_of_node[i]] * out[i]
-        above = out[tree_parent[node]] - mean if node > 0 else 0.0
-        out[node] = mean + law[slot, GAIN] * above + law[slot, OFFSET] + law[slot, DEVIATION] * out[node]
+        above = out[tree_parent[node]] if node > 0 else mean
+        width = law[slot, DEVIATION]
+        out[node] = drawn(mean, above, law[slot, GAIN], law[slot, OFFSET], width * out[node], width)
         start = node + 1
     for i in range(start, len(out)):
         out[i] = out[tree_parent[i]] + deviation[class_of_node[i]] * out[i]
@@ -49,12 +59,13 @@ def sample_some(
 ) -> None:
     """Overwrites out, parents before children."""
     for i in range(len(out)):
-        above = out[parent_position[i]] - mean if parent_position[i] >= 0 else 0.0
+        above = out[parent_position[i]] if parent_position[i] >= 0 else mean
         slot = slots[i]
         if slot >= 0:
-            out[i] = mean + law[slot, GAIN] * above + law[slot, OFFSET] + law[slot, DEVIATION] * out[i]
+            width = law[slot, DEVIATION]
+            out[i] = drawn(mean, above, law[slot, GAIN], law[slot, OFFSET], width * out[i], width)
         else:
-            out[i] = mean + above + deviation[classes[i]] * out[i]
+            out[i] = above + deviation[classes[i]] * out[i]
 
 
 @kernel
@@ -66,9 +77,9 @@ def sample_touched(
 ) -> None:
     """Overwrites out with a joint draw of the touched nodes, parents before children."""
     for slot in range(len(out)):
-        above = out[parent[slot]] - mean if slot > 0 else 0.0
-        step = law[slot, OFFSET] + law[slot, DEVIATION] * out[slot]
-        out[slot] = mean + law[slot, GAIN] * above + step
+        above = out[parent[slot]] if slot > 0 else mean
+        width = law[slot, DEVIATION]
+        out[slot] = drawn(mean, above, law[slot, GAIN], law[slot, OFFSET], width * out[slot], width)
 
 
 @kernel

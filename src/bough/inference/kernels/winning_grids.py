@@ -118,6 +118,7 @@ def panels(
     top: Floats,  # (n,) where each ends
     count: Floats,  # (n,) how many are like it
     size: float,  # of a panel, in widths of what is to be integrated
+    longest: float,  # of a panel, in scores
     edges: Floats,  # (most,)
 ) -> int:
     """Overwrites edges, from low to the highest top, between which the best action's law is smooth; how many.
@@ -137,7 +138,7 @@ def panels(
         for i in range(len(top)):
             if top[i] > x and deviation[i] <= 2.0 * narrowest:
                 alike += count[i]
-        x += size / math.sqrt(_sharpness(narrowest, alike))
+        x += min(size / math.sqrt(_sharpness(narrowest, alike)), longest)
         if n == len(edges):
             return 0
         edges[n] = x
