@@ -271,3 +271,14 @@ def test_what_is_no_policy_is_refused_by_name(policy, error, text):
     with pytest.raises(error, match=text) as caught:
         bough.evaluate({"mine": policy}, log, tree, estimators=["ips"])
     assert "policy 'mine'" in str(caught.value)
+
+
+def test_an_agent_without_contexts_is_asked_for_exact_probabilities():
+    """Of 111 touched nodes, where a logged decision would take draws."""
+    model = bough.problems.constant(10, 2)
+    agent, rng = bough.HierTS(model, seed=0, explore=0.7), np.random.default_rng(0)
+    agent.update(list(model.tree.actions) * 3, rng.normal(size=300))
+    found = probabilities_of(agent, model.tree, samples=2)
+    contest, winners = agent.posterior._winners(None, np.empty(0, dtype=np.int32), scale=0.7)
+    np.testing.assert_allclose(found[0], contest.everywhere(winners.place, winners.group), rtol=1e-6)
+    assert agent.posterior.best().probability.max() < found.max()  # which explores less

@@ -15,8 +15,9 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._arrays import Floats, Integers
 from bough.data.logged_rows import LoggedRows
-from bough.policies.base import Policy
+from bough.policies.base import NOTHING, Policy
 from bough.policies.logged import LoggedPolicy
+from bough.policies.thompson import HierTS
 from bough.tree.tree import Tree
 
 _SUM = 1e-6  # that probabilities may be from 1
@@ -54,7 +55,7 @@ def probabilities_of(policy: Any, tree: Tree, n_positions: int = 1, samples: int
     if isinstance(policy, Mapping):
         found = np.zeros(tree.n_actions)
         places = np.searchsorted(tree.leaves, tree.action_nodes(list(policy)))
-        found[places] = _checks.vector(list(policy.values()), "probabilities")
+        found[places] = _checks.vector(list(policy.values()), "chances")
         return checked_probabilities(found, tree.n_actions, n_positions)
     if isinstance(policy, Policy):
         return _counted(policy, tree, n_positions)
@@ -86,12 +87,21 @@ def _of_agent(agent: LoggedPolicy, tree: Tree, n_positions: int, samples: int, s
     known = np.flatnonzero(place >= 0)
     names = [tree.actions[i] for i in known.tolist()]
     among = np.zeros((n_positions + 1, tree.n_actions))
+    _find_winners(agent, n_positions)
     for k in range(1, n_positions + 1):
         found = agent.propensity(names, k=None if n_positions == 1 else k, samples=samples, seed=seed)
         among[k, known] = np.where(found.is_upper_bound, 0.0, found.probability)
     at = np.maximum(np.diff(among, axis=0), 0.0)
     total = at.sum(axis=1, keepdims=True)
     return np.asarray(at / total)
+
+
+def _find_winners(agent: LoggedPolicy, n_positions: int) -> None:
+    """Have an agent's exact probabilities known, which it then gives: it is asked once, so that they may take long."""
+    if n_positions == 1 and isinstance(agent, HierTS) and agent.explore:
+        with agent._moment:
+            agent._prepare()
+            agent.posterior._winners(None, NOTHING, scale=agent.explore)
 
 
 def _places_of(agent: LoggedPolicy, tree: Tree) -> Integers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -262,9 +262,9 @@ class Answers(ABC):
         whose deviations from the mean are times the scale. What was found is kept until something changes.
         """
         with self._lock:
-            engine = self._engine
-            if not isinstance(engine, ScalarEngine):
+            if not self._engine.model.is_scalar:
                 return None
+            engine = cast(ScalarEngine, self._engine)
             kept = self._answers.setdefault("winners", {})
             key = self._question(candidates, excluded, restored, scale)
             if key not in kept:
