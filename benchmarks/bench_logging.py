@@ -19,6 +19,12 @@ def played(model, rounds):
     return agent
 
 
+def _take_all_draws(monkeypatch):
+    """Have propensities take all of their samples, and none be computed without."""
+    monkeypatch.setattr(module, "PRECISE", 0.0)
+    monkeypatch.setattr(module, "PLACE", np.inf)
+
+
 @pytest.mark.parametrize(("branching", "height", "name"), [(10, 2, "100"), (10, 6, "10^6")])
 def test_a_logged_decision_beside_a_plain_one(benchmark, table, branching, height, name):
     agent = played(bough.problems.constant(branching, height), 300)
@@ -36,7 +42,7 @@ def test_a_logged_decision_beside_a_plain_one(benchmark, table, branching, heigh
 @pytest.mark.parametrize(("branching", "height", "name"), [(10, 2, "100"), (10, 6, "10^6")])
 def test_a_sample_of_a_propensity_beside_a_decision(benchmark, table, monkeypatch, branching, height, name):
     agent = played(bough.problems.constant(branching, height), 300)
-    monkeypatch.setattr(module, "PRECISE", 0.0)  # all samples are taken
+    _take_all_draws(monkeypatch)
     action = agent.decide()
     table.ratio(
         benchmark,
@@ -51,7 +57,7 @@ def test_a_sample_of_a_propensity_beside_a_decision(benchmark, table, monkeypatc
 @pytest.mark.parametrize("wanted", [1e-2, 1e-4, 1e-6])
 def test_the_error_of_a_propensity_beside_counting_for_as_long(benchmark, table, monkeypatch, wanted):
     agent = played(bough.problems.constant(10, 3), 300)
-    monkeypatch.setattr(module, "PRECISE", 0.0)  # all draws are taken
+    _take_all_draws(monkeypatch)
     actions = list(agent.posterior.model.tree.actions)
     known = agent.propensity(actions, samples=4_000, seed=5).probability
     action = actions[int(np.argmin(np.abs(np.log(known / wanted))))]

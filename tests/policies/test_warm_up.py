@@ -60,6 +60,7 @@ def requests(agent, name):
     if context is None or agent.posterior.model.kind.sums_suffice:
         agent.absorb(Statistics.from_rows(*batch))
     agent.decide(context)
+    agent.best(context)
     agent.save(FOLDER / name)
     again = type(agent).load(FOLDER / name)
     again.decide(context)

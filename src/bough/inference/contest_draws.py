@@ -124,7 +124,7 @@ def _searched(
         best[i] = highest
         centre = laws.centre((values if prepared.context is None else parameters)[parents])
         sums.add(ndtr((centre - np.where(nodes == first, second, highest)) / laws.deviation)[None])
-        if slots.find_one(int(first)) < 0:
+        if slots.find(np.array([first], dtype=np.int32))[0] < 0:
             wins[contest.group_at(int(first))] += 1.0
     groups, share = contest.groups, wins / samples
     size = groups.n_alike * np.array([search.alike().n_actions(type_) for type_ in groups.type.tolist()])

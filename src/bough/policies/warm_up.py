@@ -26,9 +26,9 @@ def warm_up(model: Model | PosteriorPolicy | BetaTS) -> float:
     """The seconds that it took to compile, or to load, all that an agent on the model needs: call it at the start.
 
     Otherwise the first requests of a process wait, each for what it is the first to need. It covers `update`, `decide`
-    with `k`, `among` and `exclude`, `decision`, `absorb`, `save` and `load`, and not `refit=True` or `simulate`. Give
-    the agent itself where it is not a `HierTS`, or has a `half_life`. All of it is called on tiny trees, so neither
-    model nor agent changes, and it does not matter how large they are.
+    with `k`, `among` and `exclude`, `decision`, `best`, `absorb`, `save` and `load`, and not `refit=True` or
+    `simulate`. Give the agent itself where it is not a `HierTS`, or has a `half_life`. All of it is called on tiny
+    trees, so neither model nor agent changes, and it does not matter how large they are.
 
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.balanced(branching=10, height=6))
@@ -58,7 +58,8 @@ def _small_agents(given: Model | PosteriorPolicy) -> Iterator[Any]:
     model = given if isinstance(given, Model) else given._model
     # Which of the two a decision takes, depends on more than the size of the tree.
     ways = [{"search": True}, {"search": False}] if issubclass(kind, HierTS) else [{}]
-    for tree in (Tree.balanced(2, 2), Tree.from_paths(["a/b/c", "a/b/d", "a/e", "f"])):
+    # The first has more nodes than a posterior has room for in the beginning.
+    for tree in (Tree.balanced(5, 2), Tree.from_paths(["a/b/c", "a/b/d", "a/e", "f"])):
         for way in ways:
             yield kind(_small(model, tree), seed=0, **options, **way)
 
@@ -84,6 +85,7 @@ def _ask(agent: Any) -> None:
         for narrowed in ({}, {"k": 2}, {"among": names[:3]}, {"exclude": names[:2]}, {"k": 2, "among": names[:3]}):
             ask(context, **narrowed)
     agent.update(*batch)
+    agent.best(context, samples=2)
     if model.is_scalar or model.kind.sums_suffice:
         agent.absorb(Statistics.from_rows(*batch))
     agent.decide(context)
