@@ -68,10 +68,12 @@ class Answers(ABC):
     @property
     def n_observations(self) -> int:
         """How many rewards have been observed."""
+        known: int | None = self._answers.get("n_observations")  # which every logged decision asks for
+        if known is not None:
+            return known
         with self._lock:
-            if "n_observations" not in self._answers:
-                self._answers["n_observations"] = self._engine.n_observations
-            return self._answers["n_observations"]  # type: ignore[no-any-return]
+            found = self._answers["n_observations"] = self._engine.n_observations
+            return found
 
     @property
     def count(self) -> Integers:
