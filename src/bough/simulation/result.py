@@ -174,8 +174,9 @@ class Simulation:
                 raise ValueError(f"there are {runs} runs of {rounds} rounds; expected at least 2 of 1")
             tried = contents.array("tried", np.int64, (len(names), runs))
             seconds = contents.array("seconds", np.float64, (len(names), runs))
-            if not _checks.is_whole(n_actions) or n_actions < 1 or (tried < 0).any() or (seconds < 0.0).any():
-                raise ValueError("n_actions, tried or seconds are below what they can be")
+            can_be = _checks.is_whole(n_actions) and 1 <= n_actions < 2**31
+            if not can_be or (tried < 0).any() or (seconds < 0.0).any():
+                raise ValueError("n_actions, tried or seconds are not what they can be")
             best = _checks.number(best, "best")
             by_name = [dict(zip(names, array, strict=True)) for array in (regret, tried, seconds)]
             return cls(by_name[0], by_name[1], by_name[2], n_actions, best)
