@@ -192,6 +192,13 @@ class ScalarEngine(TableEngine):
         """(V,) the mean and the variance of each node."""
         return self.mean(), self.covariance()
 
+    def some_moments(self, nodes: Nodes, parent_position: Nodes, _context: None = None) -> tuple[Floats, Floats]:
+        """(n,) the mean and the variance of nodes (ascending, closed under parents)."""
+        gain, _, deviation = self.laws(nodes)
+        variance = deviation**2
+        draws.variances_of_some(variance, parent_position, gain)
+        return self.transform_some(nodes, parent_position, np.zeros(len(nodes))), variance
+
     def action_moments(self, _context: None = None) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's score."""
         return self._tree.at_leaves(self.mean()), self._tree.at_leaves(self.covariance())

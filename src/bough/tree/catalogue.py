@@ -140,6 +140,37 @@ class Catalogue:
         n = self.tree.n_nodes
         return int(self.tree.parent[node]) if node < n else self._parents[node - n]
 
+    @property
+    def parents(self) -> Nodes:
+        """The node above each node, of the tree and added; also of those that have gone."""
+        above = self.tree.parent
+        return np.concatenate([above, np.array(self._parents, dtype=np.int32)]) if self._parents else above
+
+    def children(self, nodes: Nodes) -> tuple[Nodes, Nodes]:
+        """The nodes directly below some nodes now, those of each in ascending order, and which of the nodes is above.
+
+        >>> import bough
+        >>> catalogue = Catalogue(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
+        >>> _ = catalogue.add("tea/white", 1)
+        >>> catalogue.children(np.array([0, 1]))
+        (array([1, 2, 3, 4, 5], dtype=int32), array([0, 0, 1, 1, 1]))
+        """
+        n, start = self.tree.n_nodes, self.tree.child_start
+        inner = np.minimum(nodes, n - 1)
+        size = np.where(nodes < n, start[inner + 1] - start[inner], 0)
+        above = np.repeat(np.arange(len(nodes)), size)
+        first = np.repeat(start[inner] - np.concatenate([[0], np.cumsum(size)[:-1]]), size) if len(nodes) else above
+        found = (first + np.arange(len(above))).astype(np.int32)
+        if not self._names:
+            return found, above
+        place = {node: i for i, node in enumerate(nodes.tolist())}
+        added = [(place[parent], n + i) for i, parent in enumerate(self._parents) if parent in place]
+        above = np.append(above, np.array([i for i, _ in added], dtype=np.int64))
+        found = np.append(found, np.array([node for _, node in added], dtype=np.int32))
+        kept = np.flatnonzero(~np.isin(found, list(self._gone)))
+        order = kept[np.argsort(above[kept], kind="stable")]
+        return found[order], above[order]
+
     def depth(self, node: int) -> int:
         """How far below the root a node is."""
         n = self.tree.n_nodes

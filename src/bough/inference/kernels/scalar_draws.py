@@ -105,6 +105,18 @@ def variances(
 
 
 @kernel
+def variances_of_some(
+    out: Floats,  # (n,) of each node given its parent on entry, of the node by itself on return
+    parent_position: Nodes,  # (n,) -1 for the root
+    gain: Floats,  # (n,)
+) -> None:
+    """Overwrites out: S + A var(parent) A, parents before children."""
+    for i in range(len(out)):
+        if parent_position[i] >= 0:
+            out[i] += gain[i] ** 2 * out[parent_position[i]]
+
+
+@kernel
 def deviance(
     parent: Nodes,  # (T,)
     slot_class: Nodes,  # (T,)
