@@ -65,7 +65,15 @@ def test_averages_are_those_of_the_rewards_below_a_node(kind):
     posterior.update(["sencha", "sencha", "matcha", "espresso"], [1.0, 0.0, 1.0, 0.0], context)
     averages = np.full(TREE.n_nodes, np.nan)
     averages[posterior._engine.slots.node] = posterior._engine.slot_averages()
-    wanted = {"": 0.5, "tea": 2 / 3, "tea/green": 2 / 3, "sencha": 0.5, "matcha": 1.0, "espresso": 0.0, "filter": np.nan}
+    wanted = {
+        "": 0.5,
+        "tea": 2 / 3,
+        "tea/green": 2 / 3,
+        "sencha": 0.5,
+        "matcha": 1.0,
+        "espresso": 0.0,
+        "filter": np.nan,
+    }
     for name, average in wanted.items():
         np.testing.assert_allclose(averages[TREE.index(name)], average)
 

@@ -386,4 +386,6 @@ class TableEngine(ABC):
         actions = np.flatnonzero(self.slots.row >= 0)
         sums[:, actions] = self.kind.totals(self.table[self.slots.row[actions]])
         total, size = (self.slots.add_up(each) for each in sums)
-        return np.divide(total, size, out=np.full(len(size), np.nan), where=size > 0.0)
+        averages = np.full(len(size), np.nan)
+        np.divide(total, size, out=averages, where=size > 0.0)
+        return averages

@@ -194,10 +194,13 @@ class ScalarEngine(TableEngine):
 
     def some_moments(self, nodes: Nodes, parent_position: Nodes, _context: None = None) -> tuple[Floats, Floats]:
         """(n,) the mean and the variance of nodes (ascending, closed under parents)."""
-        gain, _, deviation = self.laws(nodes)
-        variance = deviation**2
-        draws.variances_of_some(variance, parent_position, gain)
-        return self.transform_some(nodes, parent_position, np.zeros(len(nodes))), variance
+        self._made_good()
+        means, variances = np.empty(len(nodes)), np.empty(len(nodes))
+        classes = self._class_of_node.take(nodes, mode="clip")  # nodes beyond the tree's have slots
+        draws.moments_of_some(
+            means, variances, parent_position, classes, self._variance, self._mean, self.slots.find(nodes), self._law
+        )
+        return means, variances
 
     def action_moments(self, _context: None = None) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's score."""

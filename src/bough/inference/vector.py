@@ -292,7 +292,7 @@ class VectorEngine(TableEngine):
         return scores_in(context, self.mean()), self._score_variances(context)
 
     def some_moments(self, nodes: Nodes, parent_position: Nodes, context: Floats) -> tuple[Floats, Floats]:
-        """(n,) the mean and the variance of the products of nodes (ascending, closed under parents) with the context."""
+        """(n,) the mean and the variance of the scores of nodes (ascending, closed under parents) in the context."""
         self._made_good()
         mean, variance, kept = np.empty(len(nodes)), np.empty(len(nodes)), self.slots
         draws.score_moments_of_some(

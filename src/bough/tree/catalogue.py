@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from bough import _checks
-from bough._arrays import Names, Nodes
+from bough._arrays import Flags, Integers, Names, Nodes
 from bough.tree.editing import Edit, edit
 from bough.tree.name_columns import as_column, is_bool, plain
 from bough.tree.names import UnknownNameError
@@ -53,6 +53,15 @@ class Catalogue:
     def n_changes(self) -> int:
         """How many changes there have been since the tree was made."""
         return len(self._names)
+
+    @property
+    def n_gone(self) -> int:
+        """How many nodes have gone from the places that they had."""
+        return len(self._gone)
+
+    def are_gone(self, nodes: Nodes) -> Flags:
+        """Whether each of some nodes has gone from the place that it had."""
+        return np.isin(nodes, list(self._gone))
 
     @property
     def is_changed(self) -> bool:
@@ -146,7 +155,7 @@ class Catalogue:
         above = self.tree.parent
         return np.concatenate([above, np.array(self._parents, dtype=np.int32)]) if self._parents else above
 
-    def children(self, nodes: Nodes) -> tuple[Nodes, Nodes]:
+    def children(self, nodes: Nodes) -> tuple[Nodes, Integers]:
         """The nodes directly below some nodes now, those of each in ascending order, and which of the nodes is above.
 
         >>> import bough
@@ -167,7 +176,7 @@ class Catalogue:
         added = [(place[parent], n + i) for i, parent in enumerate(self._parents) if parent in place]
         above = np.append(above, np.array([i for i, _ in added], dtype=np.int64))
         found = np.append(found, np.array([node for _, node in added], dtype=np.int32))
-        kept = np.flatnonzero(~np.isin(found, list(self._gone)))
+        kept = np.flatnonzero(~self.are_gone(found))
         order = kept[np.argsort(above[kept], kind="stable")]
         return found[order], above[order]
 

@@ -105,15 +105,29 @@ def variances(
 
 
 @kernel
-def variances_of_some(
-    out: Floats,  # (n,) of each node given its parent on entry, of the node by itself on return
+def moments_of_some(
+    means: Floats,  # (n,)
+    variances: Floats,  # (n,)
     parent_position: Nodes,  # (n,) -1 for the root
-    gain: Floats,  # (n,)
+    classes: Nodes,  # (n,)
+    variance: Floats,  # (n_classes,)
+    mean: float,
+    slots: Nodes,  # (n,) -1 where untouched
+    law: Floats,  # (T, 3)
 ) -> None:
-    """Overwrites out: S + A var(parent) A, parents before children."""
-    for i in range(len(out)):
-        if parent_position[i] >= 0:
-            out[i] += gain[i] ** 2 * out[parent_position[i]]
+    """Overwrites means and variances, parents before children."""
+    for i in range(len(means)):
+        p = parent_position[i]
+        above = means[p] if p >= 0 else mean
+        spread = variances[p] if p >= 0 else 0.0
+        slot = slots[i]
+        if slot >= 0:
+            width = law[slot, DEVIATION]
+            means[i] = drawn(mean, above, law[slot, GAIN], law[slot, OFFSET], 0.0, width)
+            variances[i] = width**2 + law[slot, GAIN] ** 2 * spread
+        else:
+            means[i] = above
+            variances[i] = spread + variance[classes[i]]
 
 
 @kernel
