@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 
@@ -22,6 +23,7 @@ KINDS = {
     "unknown-experiment": Kind(404, "There is no such experiment"),
     "unknown-decision": Kind(404, "There is no such decision"),
     "unknown-node": Kind(404, "There is no such node"),
+    "unknown-key": Kind(404, "There is no such key"),
     "wrong-method": Kind(405, "The address does not take this method"),
     "too-slow": Kind(408, "The body took too long to arrive"),
     "same-id": Kind(409, "The id stands for something else"),
@@ -47,10 +49,21 @@ class Problem(Exception):
     """
 
     def __init__(
-        self, code: str, detail: str, *, value: Any = None, remedy: str | None = None, retry_after: float | None = None
+        self,
+        code: str,
+        detail: str,
+        *,
+        value: Any = None,
+        remedy: str | None = None,
+        retry_after: float | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
         self.code, self.detail, self.value, self.remedy, self.retry_after = code, detail, value, remedy, retry_after
+        self.headers = dict(headers or {})
+        """What HTTP wants beside the body: Retry-After, Allow, WWW-Authenticate."""
+        if retry_after is not None:
+            self.headers["retry-after"] = str(max(1, math.ceil(retry_after)))
 
     @property
     def status(self) -> int:

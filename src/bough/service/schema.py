@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from bough.service.records import Context, Learning, Mode, Name
+from bough.service.records import Context, Learning, Mode, Name, OutcomeKind
 
 Id = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:~-]*\Z", description=(
     "1 to 128 letters, digits, and . _ : ~ - after the first"))]  # fmt: skip
@@ -120,6 +120,61 @@ class EvaluateBody(_Body):
     estimators: list[Literal["ips", "snips", "dm", "dr"]] | None = None
 
 
+Scope = Literal["decide", "reward", "read", "admin"]
+
+
+class KeyBody(_Body):
+    """A key to make."""
+
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=4)]
+    """What it may do; admin includes all."""
+    experiment: ExperimentName | None = None
+    """The only experiment that it is for; None for all."""
+    rate: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    """Requests per second; None for the service's own limit."""
+
+
+# -- queries ---------------------------------------------------------------------------------------
+
+
+class TreeQuery(_Body):
+    """A part of the tree."""
+
+    node: str | UnsetType = UNSET
+    """The node to begin with; the root unless given. A name that is a number is meant where no text is so called."""
+    levels: Annotated[int, Meta(ge=1, le=4)] = 2
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 40
+    """Children per node."""
+
+
+class TopQuery(_Body):
+    """The best actions."""
+
+    k: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+
+class SeriesQuery(_Body):
+    """The latest minutes."""
+
+    minutes: Annotated[int, Meta(ge=1, le=10_080)] = 60
+
+
+class SearchQuery(_Body):
+    """A part of a name."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=256)]
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+
+class ExportQuery(_Body):
+    """Which decisions, and how they are written."""
+
+    format: Literal["ndjson", "parquet"] = "ndjson"
+    since: Annotated[float, Meta(ge=0, le=1e12)] | UnsetType = UNSET
+    """Seconds since 1970; the beginning unless given."""
+    until: Annotated[float, Meta(ge=0, le=1e12)] | UnsetType = UNSET
+
+
 # -- answers ---------------------------------------------------------------------------------------
 
 
@@ -173,6 +228,234 @@ class Accepted(Struct):
 
     seq: int
     model_version: int
+
+
+class ProblemBody(Struct, omit_defaults=True):
+    """What is wrong, the value, and the remedy, in the shape of RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    value: Any = None
+    remedy: str | None = None
+
+
+class RewardResult(Struct, omit_defaults=True):
+    """What became of one reward of a batch."""
+
+    decision_id: str
+    status: Literal["learned", "open", "late", "logged", "refused"]
+    replayed: bool = False
+    reward_id: str | None = None
+    slot: int = 0
+    problem: ProblemBody | None = None
+    """Why it was refused."""
+
+
+class RewardResults(Struct):
+    """A result for each reward of a batch, in its order."""
+
+    results: list[RewardResult]
+    refused: int
+
+
+class Outcome(Struct, omit_defaults=True):
+    """One thing that came of a decision."""
+
+    at: float
+    kind: OutcomeKind
+    value: float
+    learn: bool
+    """Whether the model learns from it."""
+    slot: int = 0
+    reward_id: str | None = None
+    trials: float | None = None
+    exposure: float | None = None
+
+
+class DecisionInfo(Struct, omit_defaults=True):
+    """A decision as it was logged, and what has come of it."""
+
+    decision_id: str
+    at: float
+    status: Literal["inactive", "open", "rewarded", "defaulted", "cancelled"]
+    actions: list[Name]
+    model_version: int
+    learned_seq: int
+    mode: Mode
+    outcomes: list[Outcome]
+    context: Context | None = None
+    offered: dict[str, Any] | None = None
+    propensity: list[float] | None = None
+    active: float | None = None
+    closes: float | None = None
+
+
+class TreeNode(Node):
+    """A node with the best of its children."""
+
+    n_children: int
+    more: int
+    """How many of its children are not shown."""
+    children: list[TreeNode]
+
+
+class Tree(Struct):
+    """A part of the tree."""
+
+    node: Node
+    path: list[Name]
+    """From the root to the node."""
+    n_children: int
+    more: int
+    children: list[TreeNode]
+
+
+class Top(Struct):
+    """The best actions, the best one first."""
+
+    nodes: list[Node]
+    observations: int
+    at: float
+
+
+class Series(Struct):
+    """What happened minute by minute: lists of equal lengths."""
+
+    minutes: list[float]
+    """When each minute began, in seconds since 1970."""
+    decisions: list[int]
+    rewards: list[int]
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+class FoundNode(Node):
+    """A node that was searched for."""
+
+    path: list[Name]
+
+
+class Found(Struct):
+    """The nodes whose names have what was searched for."""
+
+    nodes: list[FoundNode]
+
+
+class ExplainedNode(Struct):
+    """One node on the path to the action that was chosen."""
+
+    name: Name
+    mean: float
+    low: float
+    high: float
+    rank: int
+    """Among its siblings, by mean; 1 is the best."""
+    of: int
+    """How many siblings there are, itself included."""
+    observations: float
+    share: float
+    """How much of what its parent has observed."""
+    observed_mean: float | None
+
+
+class Explanation(Struct):
+    """Why an action was chosen: the path to it, from the root."""
+
+    decision_id: str
+    nodes: list[ExplainedNode]
+    note: str
+
+
+class ExperimentInfo(Struct):
+    """An experiment as it is now."""
+
+    name: str
+    created: float
+    config: ExperimentConfig
+    model_version: int
+    """0 where it has no model yet."""
+    actions: int
+    observations: int
+    learned_seq: int
+
+
+class Experiments(Struct):
+    """All experiments."""
+
+    experiments: list[ExperimentInfo]
+
+
+class Refitting(Struct):
+    """A refit that goes on in the background; `GET /v1/{experiment}` says when its version is there."""
+
+    status: Literal["started", "running"]
+    model_version: int
+    """The present version."""
+
+
+class Estimate(Struct):
+    """What the present policy would have earned per decision, and by how much more than was earned."""
+
+    estimator: str
+    value: float | None
+    low: float | None
+    high: float | None
+    lift: float | None
+    lift_low: float | None
+    lift_high: float | None
+
+
+class Evaluation(Struct):
+    """The present policy, judged by the logged decisions."""
+
+    decisions: int
+    logged_value: float | None
+    estimates: list[Estimate]
+    usable: bool
+    """Whether the log can tell."""
+    notes: list[str]
+
+
+class KeyInfo(Struct, omit_defaults=True):
+    """A key, without its token."""
+
+    id: str
+    scopes: list[Scope]
+    created: float
+    experiment: str | None = None
+    rate: float | None = None
+    revoked: float | None = None
+
+
+class KeyMade(KeyInfo, kw_only=True):
+    """A new key; this is the only time that its token is shown."""
+
+    token: str
+
+
+class Keys(Struct):
+    """All keys, also those that were revoked."""
+
+    keys: list[KeyInfo]
+
+
+class Health(Struct):
+    """That the process answers."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Ready(Struct):
+    """That the log has been replayed, the writer lives, and little is left to learn."""
+
+    status: Literal["ready"]
+    lag: float
+    """Seconds since what was learned last was logged, where there is more to learn; 0 where there is not."""
+    keeper: bool
 
 
 def encoded(value: Any) -> bytes:
