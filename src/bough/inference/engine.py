@@ -44,11 +44,14 @@ class Engine(Protocol):
         """Add one reward of a leaf, in a model without contexts; a count is of one trial or exposure 1."""
         ...
 
-    def observe(self, rows: Rows) -> None:
-        """Add rewards of leaves, with contexts in a contextual model, and trials or exposure of counts."""
+    def observe(self, rows: Rows, settle: bool = True) -> None:
+        """Add rewards of leaves, with contexts in a contextual model, and trials or exposure of counts.
+
+        Without `settle` what is approximated is refined only where rewards came, and the rest left to a later `settle`.
+        """
         ...
 
-    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:
         """Add the rewards that were summed for distinct leaves, with contexts in a contextual model."""
         ...
 

@@ -51,7 +51,7 @@ class ContextCountEngine(VectorEngine):
         """Take over what `extra_arrays` gave."""
         self._log_probability[:] = arrays["log_probability"]
 
-    def observe(self, rows: Rows) -> None:
+    def observe(self, rows: Rows, settle: bool = True) -> None:  # noqa: ARG002
         """Add counts of leaves in contexts (n, d), one after the other; all or nothing."""
         contexts, exposure = rows.contexts, rows.exposure
         assert contexts is not None
@@ -126,7 +126,7 @@ class ContextCountEngine(VectorEngine):
         self._account[:] = account
         self._pull[count:], self._target[count:] = 0.0, 0.0  # new slots begin with these
 
-    def absorb(self, _leaves: Nodes, _statistics: Statistics) -> None:
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:  # noqa: ARG002
         """Sums over contexts do not say what a count in each of them was."""
         raise ValueError(
             "sums cannot tell which rewards came in which contexts, and counts need that; give the rows to update, or "
