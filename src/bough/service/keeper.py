@@ -14,9 +14,10 @@ from bough.service.experiment import Experiment
 from bough.service.files import digest_of
 from bough.service.log.base import LogError
 from bough.service.problems import Problem
-from bough.service.propensities import fill_in
+from bough.service.propensities import Shadow
 from bough.service.records import Key, Position, SnapshotRow
-from bough.service.restore import packed, taken
+from bough.service.restore import taken
+from bough.service.snapshot import encode
 
 if TYPE_CHECKING:
     from bough.service.service import Service
@@ -37,6 +38,7 @@ class Keeper:
         """When the last snapshot of an experiment was made, and how much had been learned."""
         self._ticked: dict[int, float] = {}
         self._pruned: dict[int, float] = {}
+        self._shadows: dict[int, Shadow] = {}
 
     async def run(self) -> None:
         """Look after everything, for ever."""
@@ -131,7 +133,7 @@ class Keeper:
         position = Position(*header["position"])
 
         def write() -> int:
-            data = packed(moment, header)
+            data = encode(moment, header)
             row = SnapshotRow(experiment.id, position.xid, position.seq, digest_of(data), service.now())
             service.log.put_snapshot(row, data)
             return len(data)
@@ -182,6 +184,7 @@ class Keeper:
 
     async def _fill_in(self, experiment: Experiment) -> None:
         """Fill in propensities of decisions, from what the model knew when they were made."""
-        found = await asyncio.to_thread(fill_in, self._service.log, experiment, _FILLED_AT_ONCE)
+        shadow = self._shadows.setdefault(experiment.id, Shadow(self._service.log, experiment))
+        found = await asyncio.to_thread(shadow.fill_in, _FILLED_AT_ONCE)
         if found:
             await self._service.writer.append(lambda transaction: transaction.set_propensities(found))

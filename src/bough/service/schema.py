@@ -379,7 +379,11 @@ class ExperimentInfo(Struct):
     """0 where it has no model yet."""
     actions: int
     observations: int
+    learned: int
+    """How many records of the log were learned from."""
     learned_seq: int
+    refit: str | None
+    """What the last refit is doing, or came to; None where there was none."""
 
 
 class Experiments(Struct):

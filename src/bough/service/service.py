@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from bough.service.access import Events
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
@@ -21,7 +19,7 @@ from bough.service.metrics import Metrics
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
-from bough.service.schema import Decide, Decided
+from bough.service.schema import Decide, Decided, ExperimentInfo
 from bough.service.settings import Settings
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
@@ -144,6 +142,7 @@ class Service:
 
     def _take(self, row: ExperimentRow) -> None:
         experiment, traffic = restored(self.log, row, self._seed, self.events)
+        experiment.created = row.created
         self.traffic[row.id] = traffic
         self._by_id[row.id] = self._by_name[row.name] = experiment
 
@@ -169,6 +168,11 @@ class Service:
         key = Key(experiment.id, decision)
         found = await asyncio.to_thread(self.log.states, [key])
         return found.get(key)
+
+    async def lag(self) -> float:
+        """Seconds that this process is behind the log; 0 where it has learned from all of it."""
+        end = await asyncio.to_thread(self.log.end)
+        return 0.0 if end <= self.tail.position else max(0.0, self.now() - self.tail.caught_up_at)
 
     # -- what writer and tail say ----------------------------------------------------------------
 
@@ -209,18 +213,19 @@ class Service:
         """Keys were made or revoked."""
         self.keys.reload(self.log.keys())
 
-    def describe(self, experiment: Experiment) -> dict[str, Any]:
+    def describe(self, experiment: Experiment) -> ExperimentInfo:
         """What there is to say about an experiment."""
         agent = experiment.agent
-        return {
-            "name": experiment.name,
-            "config": msgspec.to_builtins(experiment.config),
-            "model_version": experiment.model_version,
-            "n_actions": 0 if agent is None else agent._catalogue.n_actions,
-            "n_observations": 0 if agent is None else agent.posterior.n_observations,
-            "n_learned": experiment.n_learned,
-            "learned_seq": experiment.position.seq,
-            "refit": self.changer.refit_state(experiment),
-        }
+        return ExperimentInfo(
+            experiment.name,
+            experiment.created,
+            experiment.config,
+            experiment.model_version,
+            0 if agent is None else agent._catalogue.n_actions,
+            0 if agent is None else agent.posterior.n_observations,
+            experiment.n_learned,
+            experiment.position.seq,
+            self.changer.refit_state(experiment),
+        )
 
 
