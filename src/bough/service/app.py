@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bough.policies.decision import new_id
+from bough.service.access import AccessLog, request_id
 from bough.service.handlers import HANDLERS, Call, Reply, Stream
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
 from bough.service.problems import Problem
@@ -38,8 +38,8 @@ _ENCODE = msgspec.json.Encoder().encode
 class App:
     """An ASGI application."""
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    def __init__(self, service: Service, access: AccessLog) -> None:
+        self.service, self._access = service, access
         settings = service.settings
         self._rates = RateLimits(settings.rate, settings.burst)
         self._largest, self._body_seconds = body_limits(settings), settings.body_seconds
@@ -70,15 +70,15 @@ class App:
         service = self.service
         authorization: bytes | None = None
         length: bytes | None = None
-        request_id = ""
+        id = ""
         for name, value in scope["headers"]:
             if name == b"authorization":
                 authorization = value
             elif name == b"content-length":
                 length = value
             elif name == b"x-request-id" and len(value) <= 128:
-                request_id = value.decode("latin-1")
-        request_id = request_id or new_id()
+                id = value.decode("latin-1")
+        id = id or request_id()
         route: Route | None = None
         key_id: str | None = None
         experiment: str | None = None
@@ -113,11 +113,11 @@ class App:
         except ClientGoneError:  # nobody waits for an answer
             return
         except Exception as error:
-            service.events.failed("a request failed", error, request_id=request_id)
+            service.events.failed("a request failed", error, request=id)
             status, headers, payload = self._problem(
-                Problem("internal", f"the service failed; its log has more under {request_id}")
+                Problem("internal", f"the service failed; its log has more under the request {id}")
             )
-        headers += [(b"x-request-id", request_id.encode("latin-1"))]
+        headers += [(b"x-request-id", id.encode("latin-1"))]
         sent = 0
         if stream is None:
             headers += [(b"content-length", b"%d" % len(payload))]
@@ -130,7 +130,7 @@ class App:
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds)
-        service.events.request(request_id, scope["method"], name, experiment, status, seconds, sent, key_id)
+        self._access.request(id, scope["method"], name, status, seconds, sent, experiment, key_id)
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bough.service.experiment import Experiment
 from bough.service.files import digest_of
@@ -176,9 +176,9 @@ class Keeper:
 
     def _look_after_files(self) -> None:
         """Have what the database writes beside its file go into it, so that it does not grow for ever."""
-        checkpoint: Any = getattr(self._service.log, "checkpoint", None)
-        if checkpoint is not None:
-            checkpoint(self._service.settings.checkpoint_bytes)
+        log = self._service.log
+        if log.sizes().get("wal", 0) > self._service.settings.checkpoint_bytes:
+            log.checkpoint()
 
     # -- propensities ----------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ class ActionChange(_Body):
     under: Name | None = None
 
 
-class ExperimentConfig(_Body, frozen=True):
+class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How an experiment decides and learns."""
 
     mode: Mode = "learn"

@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-from bough.service.access import Events
+from bough.service.access import AccessLog, Events, LineWriter
 from bough.service.app import App
 from bough.service.auth import SCOPES, make_key
 from bough.service.changes import first_model
@@ -66,11 +66,9 @@ def serve(
         raise
     if token is not None:
         say(f"key (shown this once, all scopes): {token}")
-    events = Events(sys.stderr.buffer, quiet=settings.quiet)
-    service = Service(log, settings, events)
-    if demo:
-        service.visits = experiment
-    application: Any = App(service)
+    lines = LineWriter()
+    service = Service(log, settings, Events(lines))
+    application: Any = App(service, AccessLog(lines, settings.quiet))
     if settings.cors:
         from starlette.middleware.cors import CORSMiddleware
 
@@ -90,5 +88,5 @@ def serve(
         log_level="warning",
         server_header=False,
         limit_concurrency=settings.most_connections,
-        timeout_graceful_shutdown=int(settings.drain_seconds),
+        timeout_graceful_shutdown=int(settings.grace_seconds),
     )
