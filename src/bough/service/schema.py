@@ -373,13 +373,15 @@ class ExperimentInfo(Struct):
     """An experiment as it is now."""
 
     name: str
-    created: float
     config: ExperimentConfig
     model_version: int
     """0 where it has no model yet."""
-    actions: int
-    observations: int
+    n_actions: int
+    n_observations: int
+    n_learned: int
     learned_seq: int
+    refit: str | None
+    """What the last refit is doing, or came to."""
 
 
 class Experiments(Struct):
@@ -389,9 +391,9 @@ class Experiments(Struct):
 
 
 class Refitting(Struct):
-    """A refit that goes on in the background; `GET /v1/{experiment}` says when its version is there."""
+    """A refit that goes on in the background; `GET /v1/{experiment}` says what it came to."""
 
-    status: Literal["started", "running"]
+    status: Literal["running"]
     model_version: int
     """The present version."""
 
