@@ -373,13 +373,12 @@ class ExperimentInfo(Struct):
     """An experiment as it is now."""
 
     name: str
-    created: float
     config: ExperimentConfig
     model_version: int
     """0 where it has no model yet."""
-    actions: int
-    observations: int
-    learned: int
+    n_actions: int
+    n_observations: int
+    n_learned: int
     """How many records of the log were learned from."""
     learned_seq: int
     refit: str | None
@@ -393,9 +392,9 @@ class Experiments(Struct):
 
 
 class Refitting(Struct):
-    """A refit that goes on in the background; `GET /v1/{experiment}` says when its version is there."""
+    """A refit that goes on in the background; `GET /v1/{experiment}` says what it came to."""
 
-    status: Literal["started", "running"]
+    status: Literal["running"]
     model_version: int
     """The present version."""
 
