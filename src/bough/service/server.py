@@ -85,6 +85,7 @@ def serve(
         http="httptools",
         lifespan="on",
         access_log=False,
+        proxy_headers=False,
         log_level="warning",
         server_header=False,
         limit_concurrency=settings.most_connections,
