@@ -17,7 +17,6 @@ from bough.service.problems import Problem
 from bough.service.propensities import Shadow
 from bough.service.records import Key, Position, SnapshotRow
 from bough.service.restore import taken
-from bough.service.snapshot import encode
 
 if TYPE_CHECKING:
     from bough.service.service import Service
@@ -128,12 +127,14 @@ class Keeper:
         if service.tail.is_changing or experiment.agent is None:
             return None
         began = time.perf_counter()
-        moment, header = taken(experiment, service.traffic[experiment.id], service.tail.position)
+        moment = taken(
+            experiment, service.traffic[experiment.id], service.tail.position, service.followed[experiment.id]
+        )
         stall = time.perf_counter() - began
-        position = Position(*header["position"])
+        position = service.tail.position
 
         def write() -> int:
-            data = encode(moment, header)
+            data = moment.packed()
             row = SnapshotRow(experiment.id, position.xid, position.seq, digest_of(data), service.now())
             service.log.put_snapshot(row, data)
             return len(data)

@@ -17,7 +17,7 @@ from bough.service.learner import Refused, checked_config
 from bough.service.log.base import Log
 from bough.service.metrics import Metrics
 from bough.service.problems import Problem
-from bough.service.records import ChangeRow, ExperimentRow, Key, OutcomeRow, Position, Record, State
+from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
 from bough.service.schema import Decide, Decided, ExperimentInfo
 from bough.service.settings import Settings
@@ -26,6 +26,7 @@ from bough.service.traffic import Traffic
 from bough.service.writer import Writer
 
 _KEPT_REFUSALS = 1_000
+_COUNTED_AT_ONCE = 2_000  # decisions
 
 
 class Service:
@@ -42,6 +43,8 @@ class Service:
         self.changer = Changer(self)
         self.keeper = Keeper(self)
         self.traffic: dict[int, Traffic] = {}
+        self.followed: dict[int, Position] = {}
+        """Up to where the decisions of each experiment are counted in its traffic."""
         self.refusals: dict[Position, str] = {}
         """Why records could not be learned; the last of them."""
         self._by_id: dict[int, Experiment] = {}
@@ -66,6 +69,7 @@ class Service:
         self._tasks += [
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),
             asyncio.create_task(self._for_ever(self.keeper.run), name="keeper"),
+            asyncio.create_task(self._for_ever(self._count_decisions), name="traffic"),
         ]
 
     def _replay(self) -> None:
@@ -86,6 +90,16 @@ class Service:
             except Exception as error:
                 self.events.failed(f"{work.__qualname__} failed, and begins again", error)
                 await asyncio.sleep(1.0)
+
+    async def _count_decisions(self) -> None:
+        """Count decisions as they are logged, also those of other processes."""
+        while True:
+            for experiment in self.experiments:
+                id = experiment.id
+                while found := await asyncio.to_thread(self.log.decisions_after, id, self.followed[id], _COUNTED_AT_ONCE):
+                    self.traffic[id].note_decisions([row for _, row in found])
+                    self.followed[id] = found[-1][0]
+            await asyncio.sleep(self.settings.keeper_interval)
 
     async def stop(self) -> None:
         """Commit what waits, and end."""
@@ -141,9 +155,8 @@ class Service:
                 self._take(row)
 
     def _take(self, row: ExperimentRow) -> None:
-        experiment, traffic = restored(self.log, row, self._seed, self.events)
+        experiment, self.traffic[row.id], self.followed[row.id] = restored(self.log, row, self._seed, self.events)
         experiment.created = row.created
-        self.traffic[row.id] = traffic
         self._by_id[row.id] = self._by_name[row.name] = experiment
 
     # -- decisions -------------------------------------------------------------------------------
@@ -159,7 +172,6 @@ class Service:
             return experiment.answer(known.decision, asked, True)  # made before what makes it impossible now
         decided = await self.writer.decide(experiment, asked, row)
         if not decided.replayed:
-            self.traffic[experiment.id].note_decisions([row])
             self.metrics.decided(experiment.name, decided)
         return decided
 
@@ -185,11 +197,11 @@ class Service:
         """Records were learned from."""
         outcomes: dict[int, list[OutcomeRow]] = {}
         for record in records:
-            if isinstance(record, OutcomeRow):
+            if isinstance(record, OutcomeRow) and record.kind != "retracted":
                 outcomes.setdefault(record.experiment, []).append(record)
         for id, rows in outcomes.items():
             if id in self.traffic:
-                self.traffic[id].note_outcomes(rows)
+                self.traffic[id].note_outcomes(rows, self._by_id[id].config.learning)
         for position, why in refused:
             self.refusals[position] = why
             while len(self.refusals) > _KEPT_REFUSALS:

@@ -26,6 +26,7 @@ from bough.tree.catalogue import Catalogue
 _KIND, _VERSION = "snapshot", 1
 _WHAT = "the snapshot"
 _MODEL = "model_"  # before the names of the model's arrays
+_OWN = "own_"  # before those of the caller's
 
 Agent = TypeVar("Agent", bound=PosteriorPolicy)
 
@@ -85,8 +86,8 @@ def frozen(agent: PosteriorPolicy, base: Model) -> Frozen:
         )
 
 
-def encode(frozen: Frozen, header: Mapping[str, Any]) -> bytes:
-    """A snapshot as bytes, with a header of the caller's own: anything that JSON has.
+def encode(frozen: Frozen, header: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> bytes:
+    """A snapshot as bytes, with a header of the caller's own, anything that JSON has, and arrays of the caller's own.
 
     >>> import bough
     >>> base = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))
@@ -109,6 +110,7 @@ def encode(frozen: Frozen, header: Mapping[str, Any]) -> bytes:
     if not frozen.is_base:
         known["model"], parts = model_contents(model)
         arrays |= {f"{_MODEL}{name}": array for name, array in parts.items()}
+    arrays |= {f"{_OWN}{name}": array for name, array in (own or {}).items()}
     known |= {"policy": frozen.policy, "own": dict(header), "kind": _KIND, "version": _VERSION}
     return _storage.packed(known, arrays, _WHAT)
 
@@ -160,13 +162,17 @@ def _object(header: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def peek(data: bytes) -> dict[str, Any]:
-    """The header that `encode` was given, without making the agent.
+def peek(data: bytes, arrays: Mapping[str, tuple[Any, tuple[int | None, ...]]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and the arrays that `encode` was given beside the agent, which is not made.
 
-    >>> import bough
+    `arrays` has the types and the shapes of the arrays, by their names; None stands for any length.
+
+    >>> import bough, numpy
     >>> base = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))
-    >>> peek(encode(frozen(bough.HierTS(base), base), {"position": 17}))
-    {'position': 17}
+    >>> data = encode(frozen(bough.HierTS(base), base), {"position": 17}, {"counts": numpy.arange(3)})
+    >>> peek(data, {"counts": (numpy.int64, (None,))})
+    ({'position': 17}, {'counts': array([0, 1, 2])})
     """
     with _storage.unpacked(data, _KIND, _VERSION, _WHAT) as contents:
-        return _object(contents.header, "own")
+        found = {name: contents.array(f"{_OWN}{name}", type_, shape) for name, (type_, shape) in arrays.items()}
+        return _object(contents.header, "own"), found
