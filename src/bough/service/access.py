@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import itertools
-import secrets
 import sys
 import threading
 import time
@@ -97,21 +95,24 @@ class _Request(msgspec.Struct, omit_defaults=True):
     key: str | None = None
 
 
-class AccessLog:
-    """One line per request.
+class Events:
+    """The log of a service: a line per request, unless it is quiet, and one per event of the service itself.
 
     >>> import io
     >>> stream = io.BytesIO()
-    >>> log = AccessLog(LineWriter(stream), now=lambda: 0.5)
-    >>> log.request("3f-1", "POST", "decide", 200, 0.0012, 85, "shop", "k1")
-    >>> log.lines.flush()
+    >>> events = Events(stream, now=lambda: 0.5)
+    >>> events.say("snapshot", experiment="shop", seq=12)
+    >>> events.request("r1", "GET", "health", None, 200, 0.0012, 85)
     >>> print(stream.getvalue().decode(), end="")
-    {"at":"1970-01-01T00:00:00.500Z","request":"3f-1","method":"POST","route":"decide","status":200,"ms":1.2,"bytes":85,"experiment":"shop","key":"k1"}
+    {"at":"1970-01-01T00:00:00.500Z","event":"snapshot","experiment":"shop","seq":12}
+    {"at":"1970-01-01T00:00:00.500Z","request":"r1","method":"GET","route":"health","status":200,"ms":1.2,"bytes":85}
     """
 
-    def __init__(self, lines: LineWriter, quiet: bool = False, now: Callable[[], float] = time.time) -> None:
-        self.lines, self.quiet, self._now = lines, quiet, now
-        self._encode = msgspec.json.Encoder().encode
+    def __init__(
+        self, stream: BinaryIO | None = None, quiet: bool = False, now: Callable[[], float] = time.time
+    ) -> None:
+        self._lines, self._quiet, self._now = LineWriter(stream), quiet, now
+        self._encode = msgspec.json.Encoder(enc_hook=str).encode
         self._second, self._said = -1, ""
 
     def request(
@@ -119,52 +120,46 @@ class AccessLog:
         id: str,
         method: str,
         route: str,
+        experiment: str | None,
         status: int,
         seconds: float,
         size: int,
-        experiment: str | None = None,
         key: str | None = None,
     ) -> None:
-        """Write the line of a request that was answered: the name of its route, the seconds and bytes of the answer."""
-        if self.quiet:
-            return
-        now = self._now()
-        second = int(now)
-        if second != self._second:  # the rest of the time is the same for all requests of a second
-            self._second, self._said = second, _iso(second)[:-1]
-        at = f"{self._said}.{int((now - second) * 1e3):03d}Z"
-        line = _Request(at, id, method, route, status, round(seconds * 1e3, 3), size, experiment, key)
-        self.lines.write(self._encode(line))
-
-
-class Events:
-    """One line per thing that happens to the service itself: starts, snapshots, refits, failures.
-
-    >>> import io
-    >>> stream = io.BytesIO()
-    >>> events = Events(LineWriter(stream), now=lambda: 0.0)
-    >>> events.say("snapshot", experiment="shop", seq=12)
-    >>> print(stream.getvalue().decode(), end="")
-    {"at":"1970-01-01T00:00:00Z","event":"snapshot","experiment":"shop","seq":12}
-    """
-
-    def __init__(self, lines: LineWriter | None = None, now: Callable[[], float] = time.time) -> None:
-        self.lines, self._now = LineWriter() if lines is None else lines, now
+        """Write the line of a request that was answered: how long that took, and how many bytes it were."""
+        if not self._quiet:
+            line = _Request(self._at(), id, method, route, status, round(seconds * 1e3, 3), size, experiment, key)
+            self._lines.write(self._encode(line))
 
     def say(self, event: str, **fields: Any) -> None:
-        """Write the line of an event."""
-        line = {"at": _iso(self._now()), "event": event, **fields}
-        self.lines.write(msgspec.json.encode(line, enc_hook=str))
+        """Write the line of something else that happened."""
+        self._lines.write(self._encode({"at": self._at(), "event": event, **fields}))
 
-    def failed(self, message: str, error: BaseException, *, request: str | None = None) -> None:
+    def failed(self, message: str, error: BaseException, *, request_id: str | None = None) -> None:
         """Write the line of an error, with its traceback.
 
         An error that came of a request goes by the id of that; what such errors say is left out, since it may name a
         context.
         """
-        fields = {} if request is None else {"request": request}
-        trace = "".join(traceback.format_exception(error)) if request is None else _places(error)
+        fields = {} if request_id is None else {"request": request_id}
+        trace = "".join(traceback.format_exception(error)) if request_id is None else _places(error)
         self.say("error", message=message, error=type(error).__qualname__, traceback=trace[-_LONGEST:], **fields)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        self._lines.flush()
+
+    def close(self) -> None:
+        """Write what waits, and say no more."""
+        self._lines.close()
+
+    def _at(self) -> str:
+        now = self._now()
+        second = int(now)
+        if second != self._second:  # all but the fraction is the same for many lines
+            self._said = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            self._second = second
+        return f"{self._said}.{int((now - second) * 1e3):03d}Z"
 
 
 def _places(error: BaseException) -> str:
@@ -177,17 +172,3 @@ def _places(error: BaseException) -> str:
         parts.append("".join(traceback.format_tb(one.__traceback__)) + type(one).__qualname__ + "\n")
         one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
     return "then\n".join(reversed(parts))
-
-
-def _iso(seconds: float) -> str:
-    at = datetime.fromtimestamp(seconds, UTC)
-    return at.isoformat(timespec="milliseconds" if at.microsecond else "seconds").replace("+00:00", "Z")
-
-
-_PROCESS = secrets.token_hex(4)
-_COUNT = itertools.count(1)
-
-
-def request_id() -> str:
-    """An id for a request that no other has, in any process."""
-    return f"{_PROCESS}-{next(_COUNT):x}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bough.service.access import AccessLog, request_id
+from bough.service.access import request_id
 from bough.service.handlers import HANDLERS, Call, Reply, Stream
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
 from bough.service.problems import Problem
@@ -38,8 +38,8 @@ _ENCODE = msgspec.json.Encoder().encode
 class App:
     """An ASGI application."""
 
-    def __init__(self, service: Service, access: AccessLog) -> None:
-        self.service, self._access = service, access
+    def __init__(self, service: Service) -> None:
+        self.service = service
         settings = service.settings
         self._rates = RateLimits(settings.rate, settings.burst)
         self._largest, self._body_seconds = body_limits(settings), settings.body_seconds
@@ -113,7 +113,7 @@ class App:
         except ClientGoneError:  # nobody waits for an answer
             return
         except Exception as error:
-            service.events.failed("a request failed", error, request=id)
+            service.events.failed("a request failed", error, request_id=id)
             status, headers, payload = self._problem(
                 Problem("internal", f"the service failed; its log has more under the request {id}")
             )
@@ -130,7 +130,7 @@ class App:
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds)
-        self._access.request(id, scope["method"], name, status, seconds, sent, experiment, key_id)
+        service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]

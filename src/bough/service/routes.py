@@ -142,7 +142,7 @@ _TABLE = (
     ),
     Route(
         "put_experiment", "PUT", "/v1/{experiment}", "admin", schema.ExperimentConfig,
-        {200: schema.Accepted, 201: schema.Accepted}, ("invalid-value", "conflict", *_WRITES),
+        {200: schema.ExperimentInfo, 201: schema.ExperimentInfo}, ("invalid-value", "conflict", *_WRITES),
         "Create an experiment, or change how it decides and learns",
     ),
     Route(

@@ -373,12 +373,13 @@ class ExperimentInfo(Struct):
     """An experiment as it is now."""
 
     name: str
+    created: float
     config: ExperimentConfig
     model_version: int
     """0 where it has no model yet."""
-    n_actions: int
-    n_observations: int
-    n_learned: int
+    actions: int
+    observations: int
+    learned: int
     """How many records of the log were learned from."""
     learned_seq: int
     refit: str | None
@@ -392,9 +393,9 @@ class Experiments(Struct):
 
 
 class Refitting(Struct):
-    """A refit that goes on in the background; `GET /v1/{experiment}` says what it came to."""
+    """A refit that goes on in the background; `GET /v1/{experiment}` says when its version is there."""
 
-    status: Literal["running"]
+    status: Literal["started"]
     model_version: int
     """The present version."""
 

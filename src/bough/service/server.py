@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-from bough.service.access import AccessLog, Events, LineWriter
+from bough.service.access import Events
 from bough.service.app import App
 from bough.service.auth import SCOPES, make_key
 from bough.service.changes import first_model
@@ -66,9 +66,8 @@ def serve(
         raise
     if token is not None:
         say(f"key (shown this once, all scopes): {token}")
-    lines = LineWriter()
-    service = Service(log, settings, Events(lines))
-    application: Any = App(service, AccessLog(lines, settings.quiet))
+    service = Service(log, settings, Events(quiet=settings.quiet))
+    application: Any = App(service)
     if settings.cors:
         from starlette.middleware.cors import CORSMiddleware
 
