@@ -1,0 +1,44 @@
+"""bough serve: the decision service, started."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from bough.cli import logs
+from bough.service.settings import SETTINGS, Settings
+
+
+def serve(given: argparse.Namespace) -> None:
+    """Serve until told to stop."""
+    settings = settings_of(given)
+    if given.demo and given.model is not None:
+        raise ValueError("--demo has a model of its own; leave out --model")
+    if given.model is not None and given.experiment is None:
+        raise ValueError("--model begins an experiment; name it with --experiment NAME")
+    logs.check_extras(given)
+    signal.signal(signal.SIGTERM, _stop)
+    with suppress(KeyboardInterrupt), logs.in_one_line():  # an interrupt is how one stops it
+        from bough.service import server
+
+        server.serve(
+            settings,
+            data=given.data,
+            database=given.database,
+            model=given.model,
+            experiment=given.experiment,
+            demo=given.demo,
+        )
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """The settings that the options say; a `ValueError` where one makes no sense."""
+    found: dict[str, Any] = {one.name: getattr(given, one.name) for one in SETTINGS}
+    return Settings(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
+
+
+def _stop(*_: object) -> NoReturn:
+    """End without an error: what was acknowledged is durable, whenever that is."""
+    raise SystemExit(0)
