@@ -64,6 +64,19 @@ class Posterior(Living):
         self._begin(state["_engine"])
         self.__dict__.update(state, _lock=threading.RLock())
 
+    def _twin(self) -> Posterior:
+        """One that goes on by itself, on the same tree and prior; single changes stay as they are on top of it."""
+        twin = Posterior.__new__(Posterior)
+        with self._lock:
+            twin._begin(self._engine.snapshot())
+            twin._catalogue, twin._added_classes = self._catalogue.copy(), self._added_classes.copy()
+            for class_ in twin._added_classes:
+                twin._search_state.note_leaf_class(class_)
+            twin._retired = self._retired.copy()
+            twin.half_life, twin._half_life, twin._clock = self.half_life, self._half_life, self._clock.copy()
+        twin._lock = threading.RLock()
+        return twin
+
     def __repr__(self) -> str:
         with self._lock:
             n_actions, dim = self._catalogue.n_actions, self._engine.model.dim
@@ -178,10 +191,10 @@ class Posterior(Living):
         """Refine the posterior where rewards are counts; with Gaussian rewards it is exact already, and stays.
 
         In a K-armed model, make the actions' sites again until nothing moves: what `update` does after a batch, and
-        leaves out after a single reward, and with ``settle=False``. In a contextual model give the whole `log`, as `Observations`: the posterior
-        becomes that of the log alone, by expectation propagation over its rows. ``method="laplace"`` stops at the
-        Gaussian around the mode (Laplace's approximation), which is quicker and further off: it is what penalised
-        logistic or Poisson regression has.
+        leaves out after a single reward, and with ``settle=False``. In a contextual model give the whole `log`, as
+        `Observations`: the posterior becomes that of the log alone, by expectation propagation over its rows.
+        ``method="laplace"`` stops at the Gaussian around the mode (Laplace's approximation), which is quicker and
+        further off: it is what penalised logistic or Poisson regression has.
 
         >>> import bough
         >>> model = bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])
@@ -410,15 +423,21 @@ class Posterior(Living):
 
     @classmethod
     def _restored(cls, contents: _storage.Contents, features: Any = None) -> Posterior:
+        posterior = cls(restored_model(contents, features))
+        posterior._take_over(contents)
+        return posterior
+
+    def _take_over(self, contents: _storage.Contents) -> None:
+        """Go on with what a file keeps beside the model; for a posterior that has observed nothing yet."""
         clock, half_life = files.restored_time(contents)
-        posterior = cls(restored_model(contents, features), half_life=half_life)
-        posterior._clock = clock
-        engine = posterior._engine
+        if half_life is not None:
+            self._fade_by(half_life)
+        self._clock = clock
+        engine = self._engine
         engine.advance(clock.elapsed)
         files.restore(engine, contents)
         if engine.now > clock.elapsed:
             raise ValueError("there is evidence that is later than the clock")
         retired = files.restored_retired(contents, engine.model.tree)
         close(engine, retired)
-        posterior._retired = dict.fromkeys(retired.tolist())
-        return posterior
+        self._retired = dict.fromkeys(retired.tolist())

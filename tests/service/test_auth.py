@@ -94,10 +94,10 @@ def test_a_revoked_key_is_refused_from_the_reload_on_also_where_it_was_in_use():
     ring = Keyring([row, kept_row])
     assert ring.check(bearer(token), "read", "shop") is row
     row.revoked = 5.0
-    ring.load([row, kept_row])
+    ring.reload([row, kept_row])
     assert refused(ring, bearer(token)).status == 401
     assert ring.check(bearer(kept), "read", "shop") is kept_row
-    ring.load([])
+    ring.reload([])
     assert refused(ring, bearer(kept)).status == 401
 
 

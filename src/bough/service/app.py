@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from bough.policies.decision import new_id
+from bough.service.access import request_id
 from bough.service.handlers import HANDLERS, Call, Reply, Stream
-from bough.service.limits import Buckets, read_body
+from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
 from bough.service.problems import Problem
 from bough.service.router import find, read_query
 from bough.service.routes import ROUTES, Route
@@ -23,12 +23,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", b"application/problem+json")
-
-
-class _Decoder(NamedTuple):
-    """How the body of a route is read."""
-
-    decode: Callable[[bytes], Any] | None
 
 
 def _decoder(route: Route) -> Callable[[bytes], Any] | None:
@@ -46,7 +40,9 @@ class App:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self._buckets = Buckets(service.settings.rate, service.settings.burst)
+        settings = service.settings
+        self._rates = RateLimits(settings.rate, settings.burst)
+        self._largest, self._body_seconds = body_limits(settings), settings.body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -74,15 +70,15 @@ class App:
         service = self.service
         authorization: bytes | None = None
         length: bytes | None = None
-        request_id = ""
+        id = ""
         for name, value in scope["headers"]:
             if name == b"authorization":
                 authorization = value
             elif name == b"content-length":
                 length = value
             elif name == b"x-request-id" and len(value) <= 128:
-                request_id = value.decode("latin-1")
-        request_id = request_id or new_id()
+                id = value.decode("latin-1")
+        id = id or request_id()
         route: Route | None = None
         key_id: str | None = None
         experiment: str | None = None
@@ -94,10 +90,10 @@ class App:
             if route.scope is not None:
                 key = service.keys.check(authorization, route.scope, experiment)
                 key_id = key.id
-                self._buckets.spend(key)
+                self._rates.take(key)
             body: Any = None
             if route.body is not None:
-                body = await read_body(receive, length, service.settings, route)
+                body = await read_body(receive, length, self._largest[route.name], self._body_seconds)
                 decode = _DECODERS[route.name]
                 body = body if decode is None else _decoded(decode, body)
             query = None if route.query is None else read_query(route.query, scope["query_string"])
@@ -114,20 +110,14 @@ class App:
                 status, payload = 200, _ENCODE(reply)
         except Problem as problem:
             status, headers, payload = self._problem(problem)
-        except ConnectionError:  # the client is gone, and nobody waits for an answer
+        except ClientGoneError:  # nobody waits for an answer
             return
         except Exception as error:
-            service.events.failed("a request failed", error, request_id=request_id)
+            service.events.failed("a request failed", error, request_id=id)
             status, headers, payload = self._problem(
-                Problem("internal", f"the service failed; its log has more under {request_id}")
+                Problem("internal", f"the service failed; its log has more under the request {id}")
             )
-        if route is not None and status < 400:
-            problem_answer = False
-        else:
-            problem_answer = True
-        headers += [(b"x-request-id", request_id.encode("latin-1"))]
-        if problem_answer and status == 401:
-            headers += [(b"www-authenticate", b"Bearer")]
+        headers += [(b"x-request-id", id.encode("latin-1"))]
         sent = 0
         if stream is None:
             headers += [(b"content-length", b"%d" % len(payload))]
@@ -140,12 +130,10 @@ class App:
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds)
-        service.events.request(request_id, scope["method"], name, experiment, status, seconds, sent, key_id)
+        service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]
-        if problem.retry_after is not None:
-            headers.append((b"retry-after", b"%d" % max(1, round(problem.retry_after))))
         headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
         return problem.status, headers, encoded(problem.to_dict())
 

@@ -78,9 +78,9 @@ class Keyring:
     """
 
     def __init__(self, rows: Iterable[KeyRow] = ()) -> None:
-        self.load(rows)
+        self.reload(rows)
 
-    def load(self, rows: Iterable[KeyRow]) -> None:
+    def reload(self, rows: Iterable[KeyRow]) -> None:
         """Replace all keys; those that are not among the rows, or are revoked there, are refused from now on."""
         passes = {
             row.hash: _Pass(frozenset(SCOPES if "admin" in row.scopes else row.scopes), row.experiment, row)

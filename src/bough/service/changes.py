@@ -11,11 +11,11 @@ import msgspec
 
 from bough.service.experiment import Experiment
 from bough.service.files import digest_of, file_of, tree_bytes
-from bough.service.log.base import LogError, Transaction
+from bough.service.log.base import Log, LogError, Transaction
 from bough.service.problems import Problem, refused
 from bough.service.records import ChangeKind, ChangeRow, ExperimentRow, ModelRow
 from bough.service.refits import evidence_of, refitted
-from bough.service.schema import Accepted, ActionChange, ExperimentConfig, TreeBody
+from bough.service.schema import Accepted, ActionChange, ExperimentConfig, ExperimentName, TreeBody
 from bough.service.writer import not_written
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Changer:
         except Problem as problem:
             if problem.code != "unknown-experiment":
                 raise
-            row: ExperimentRow = await self._append(
+            row: ExperimentRow = await self.append(
                 lambda transaction: transaction.add_experiment(name, body, service.now())
             )
             found = service.experiment_of(row.id)
@@ -99,7 +99,7 @@ class Changer:
                     body["version"] = experiment.model_version + 1
                 await asyncio.to_thread(experiment.check, change, file)
                 try:
-                    await self._append(lambda transaction: _log(transaction, experiment, change, data))
+                    await self.append(lambda transaction: _log(transaction, experiment, change, data))
                     break
                 except _BehindError:
                     await asyncio.sleep(0.05)  # the tail is about to read it
@@ -113,7 +113,8 @@ class Changer:
             raise Problem("conflict", f"it is in the log, and could not be made: {why}")
         return Accepted(change.seq, experiment.model_version)
 
-    async def _append(self, work: Any) -> Any:
+    async def append(self, work: Any) -> Any:
+        """Do something in a transaction; a problem where the log cannot be written."""
         try:
             return await self._service.writer.append(work)
         except LogError as error:
@@ -171,3 +172,50 @@ def _log(transaction: Transaction, experiment: Experiment, change: ChangeRow, da
             ModelRow(experiment.id, change.body["version"], change.body["digest"], experiment.position.seq)
         )
     transaction.add_change(change)
+
+
+def first_model(log: Log, name: str | None, data: bytes | None, now: float) -> None:
+    """Have an experiment with a model, before anything is served; the same model again changes nothing."""
+    rows = {row.name: row for row in log.experiments()}
+    if name is None:
+        raise ValueError("a model is given, and no experiment; give --experiment NAME")
+    check_name(name)
+    row = rows.get(name)
+    models = [] if row is None else log.models(row.id)
+    if data is None:
+        if row is None:
+            raise ValueError(f"there is no experiment {name!r} yet; give --model FILE to begin it")
+        return
+    digest = digest_of(data)
+    if models:
+        if digest not in (models[0].digest, models[-1].digest):
+            raise ValueError(
+                f"the experiment {name!r} has another model; leave --model out, or put the new one: "
+                f"PUT /v1/{name}/model"
+            )
+        return
+    config = ExperimentConfig()
+    trial = Experiment(0, name, config)
+    change = ChangeRow(0, now, "model", "start", {"digest": digest, "version": 1})
+    try:
+        trial.check(change, file_of("model", data))
+    except Problem as problem:
+        raise ValueError(problem.detail) from None
+    with log.transaction() as transaction:
+        made = transaction.add_experiment(name, msgspec.to_builtins(config), now)
+        transaction.lock_changes(made.id)
+        transaction.put_file(digest, data)
+        transaction.add_model(ModelRow(made.id, 1, digest, 0))
+        transaction.add_change(ChangeRow(made.id, now, "model", "start", change.body))
+
+
+def check_name(name: str) -> None:
+    """Refuse what no experiment can be called."""
+    if name == "keys":
+        raise ValueError("an experiment cannot be called 'keys', which is an address of its own; give another name")
+    try:
+        msgspec.convert(name, ExperimentName)
+    except msgspec.ValidationError:
+        raise ValueError(
+            f"an experiment cannot be called {name!r:.80}; give up to 64 letters, digits, _ and -, a letter first"
+        ) from None

@@ -13,7 +13,7 @@ import msgspec
 from bough import _storage
 from bough.model.model import Model
 from bough.policies.files import load as load_agent
-from bough.policies.posterior_policy import PosteriorPolicy
+from bough.policies.thompson import HierTS
 from bough.service.schema import TreeBody
 from bough.tree.tree import Tree
 
@@ -25,7 +25,7 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def start_of(data: bytes) -> Model | PosteriorPolicy:
+def start_of(data: bytes) -> Model | HierTS:
     """The model of a file, or the agent that it holds; a `ValueError` where it is neither."""
     with tempfile.TemporaryDirectory(prefix="bough-") as folder:
         path = Path(folder) / "model.bough"
@@ -36,8 +36,8 @@ def start_of(data: bytes) -> Model | PosteriorPolicy:
             agent = load_agent(path)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "the file")) from None
-    if not isinstance(agent, PosteriorPolicy):
-        raise ValueError(f"the file holds a {type(agent).__name__}, which has no posterior; give a model or a HierTS")
+    if type(agent) is not HierTS:
+        raise ValueError(f"the file holds a {type(agent).__name__}; the service takes models, and agents of HierTS")
     return agent
 
 

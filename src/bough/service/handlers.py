@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import bough
 from bough.service import schema, views
-from bough.service.auth import new_key
+from bough.service.auth import make_key
 from bough.service.experiment import Experiment
 from bough.service.exports import exported
 from bough.service.judgement import judged
@@ -232,7 +232,9 @@ def _key_info(row: Any) -> schema.KeyInfo:
 
 
 async def create_key(call: Call) -> Reply:
-    token, row = new_key(call.body.scopes, call.service.now(), call.body.experiment, call.body.rate)
+    token, row = make_key(
+        call.body.scopes, at=call.service.now(), experiment=call.body.experiment, rate=call.body.rate
+    )
 
     def work(transaction: Any) -> None:
         transaction.add_key(row)

@@ -8,15 +8,15 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bough.service.experiment import Experiment
 from bough.service.files import digest_of
 from bough.service.log.base import LogError
 from bough.service.problems import Problem
-from bough.service.propensities import fill_in
+from bough.service.propensities import Shadow
 from bough.service.records import Key, Position, SnapshotRow
-from bough.service.restore import packed, taken
+from bough.service.restore import taken
 
 if TYPE_CHECKING:
     from bough.service.service import Service
@@ -37,6 +37,7 @@ class Keeper:
         """When the last snapshot of an experiment was made, and how much had been learned."""
         self._ticked: dict[int, float] = {}
         self._pruned: dict[int, float] = {}
+        self._shadows: dict[int, Shadow] = {}
 
     async def run(self) -> None:
         """Look after everything, for ever."""
@@ -126,12 +127,14 @@ class Keeper:
         if service.tail.is_changing or experiment.agent is None:
             return None
         began = time.perf_counter()
-        moment, header = taken(experiment, service.traffic[experiment.id], service.tail.position)
+        moment = taken(
+            experiment, service.traffic[experiment.id], service.tail.position, service.followed[experiment.id]
+        )
         stall = time.perf_counter() - began
-        position = Position(*header["position"])
+        position = service.tail.position
 
         def write() -> int:
-            data = packed(moment, header)
+            data = moment.packed()
             row = SnapshotRow(experiment.id, position.xid, position.seq, digest_of(data), service.now())
             service.log.put_snapshot(row, data)
             return len(data)
@@ -174,14 +177,15 @@ class Keeper:
 
     def _look_after_files(self) -> None:
         """Have what the database writes beside its file go into it, so that it does not grow for ever."""
-        checkpoint: Any = getattr(self._service.log, "checkpoint", None)
-        if checkpoint is not None:
-            checkpoint(self._service.settings.checkpoint_bytes)
+        log = self._service.log
+        if log.sizes().get("wal", 0) > self._service.settings.checkpoint_bytes:
+            log.checkpoint()
 
     # -- propensities ----------------------------------------------------------------------------
 
     async def _fill_in(self, experiment: Experiment) -> None:
         """Fill in propensities of decisions, from what the model knew when they were made."""
-        found = await asyncio.to_thread(fill_in, self._service.log, experiment, _FILLED_AT_ONCE)
+        shadow = self._shadows.setdefault(experiment.id, Shadow(self._service.log, experiment))
+        found = await asyncio.to_thread(shadow.fill_in, _FILLED_AT_ONCE)
         if found:
             await self._service.writer.append(lambda transaction: transaction.set_propensities(found))

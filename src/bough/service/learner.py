@@ -10,7 +10,6 @@ import numpy as np
 
 from bough.data.rows import checked_context
 from bough.model.model import Model
-from bough.policies.posterior_policy import PosteriorPolicy
 from bough.policies.thompson import HierTS
 from bough.service.problems import Problem, refused
 from bough.service.records import ChangeRow, Name, OutcomeRow, Position
@@ -27,17 +26,20 @@ class Learner:
 
     def __init__(self, id: int, name: str, config: ExperimentConfig, seed: Any = None) -> None:
         self.id, self.name, self.config = id, name, config
-        self.agent: PosteriorPolicy | None = None
+        self.agent: HierTS | None = None
         self.base: Model | None = None
         """The model as the file of its version has it; single changes of the catalogue leave it as it is."""
         self.model_version = 0
+        self.created = 0.0
         self.position = Position()
         self.last_change = Position()
         self.n_learned = 0
         """How many records were learned from."""
+        self.options: dict[str, Any] = {}
+        """What an agent's file says of how it decides."""
         self._seed = seed
 
-    def ready_agent(self) -> PosteriorPolicy:
+    def ready_agent(self) -> HierTS:
         """The agent; a problem where there is none yet."""
         if self.agent is None:
             raise Problem(
@@ -101,12 +103,13 @@ class Learner:
         if self.agent is not None and self.agent._model.is_scalar:
             self.agent.posterior.settle()
 
-    def restore(self, agent: PosteriorPolicy, base: Model, header: dict[str, Any]) -> None:
+    def restore(self, agent: HierTS, base: Model, header: dict[str, Any]) -> None:
         """Go on from a snapshot, whose header says how far it has learned."""
         self.agent, self.base = agent, base
         self.config = checked_config(header["config"])
         self.position, self.last_change = Position(*header["position"]), Position(*header["last_change"])
         self.model_version, self.n_learned = int(header["model_version"]), int(header["n_learned"])
+        self.options = header["options"]
 
     @property
     def header(self) -> dict[str, Any]:
@@ -117,6 +120,7 @@ class Learner:
             "last_change": list(self.last_change),
             "model_version": self.model_version,
             "n_learned": self.n_learned,
+            "options": self.options,
         }
 
     # -- changes -----------------------------------------------------------------------------------
@@ -133,8 +137,7 @@ class Learner:
             self.last_change = max(self.last_change, change.position)
         if change.kind == "model":
             self.model_version = int(change.body["version"])
-            assert self.agent is not None
-            self.base = self.agent._model
+            self.base = file if isinstance(file, Model) else file._model
         elif change.kind == "config":
             self.config = checked_config(change.body["config"])
 
@@ -172,7 +175,7 @@ class Learner:
             if not likelihood.is_plain(config.default):
                 raise ValueError(f"default is {config.default:g}, which is no reward of this model; give one that is")
 
-    def _changed(self, agent: PosteriorPolicy | None, change: ChangeRow, file: Any) -> PosteriorPolicy | None:
+    def _changed(self, agent: HierTS | None, change: ChangeRow, file: Any) -> HierTS | None:
         """The agent after a change; the same one, changed, or another."""
         body = change.body
         if change.kind == "model" and (agent is None or body.get("afresh")):
@@ -194,7 +197,7 @@ class Learner:
             raise ValueError(f"there is no change of the kind {change.kind!r}; a newer bough may have made it")
         return agent
 
-    def _begun(self, file: Any) -> PosteriorPolicy:
+    def _begun(self, file: Any) -> HierTS:
         """An agent that begins with a model, or goes on from an agent's file, with random numbers of its own."""
         half_life = self.config.half_life
         if isinstance(file, Model):
@@ -206,8 +209,8 @@ class Learner:
             check_names(file.tree)
             return HierTS(file, seed=self._seed, half_life=half_life)
         check_names(file._model.tree)
-        kind = type(file)
-        return kind.resume(file.posterior, seed=self._seed, **({} if half_life is None else {"half_life": half_life}))
+        self.options = {name: value for name, value in file._options.items() if name != "refit"}
+        return HierTS.resume(file.posterior, seed=self._seed, **self.options, half_life=half_life)
 
 
 def checked_config(body: dict[str, Any]) -> ExperimentConfig:
@@ -226,7 +229,7 @@ def check_names(tree: Tree) -> None:
             raise ValueError(f"{what}; the service takes text and whole numbers")
 
 
-def _change_action(agent: PosteriorPolicy, op: str, names: list[Name], under: Name | None) -> None:
+def _change_action(agent: HierTS, op: str, names: list[Name], under: Name | None) -> None:
     if op in ("add", "move"):
         if under is None:
             raise ValueError(f"under is missing; say below which category to {op}")
@@ -241,7 +244,7 @@ def _change_action(agent: PosteriorPolicy, op: str, names: list[Name], under: Na
         raise ValueError(f"op is {op!r}; give add, retire, restore, forget or move")
 
 
-def _retract(agent: PosteriorPolicy, row: OutcomeRow, fades: bool) -> None:
+def _retract(agent: HierTS, row: OutcomeRow, fades: bool) -> None:
     at = row.earned if fades else None
     agent.retract(row.action, row.value, row.context, trials=row.trials, exposure=row.exposure, at=at)
 

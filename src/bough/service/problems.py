@@ -59,7 +59,9 @@ class Problem(Exception):
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
-        self.code, self.detail, self.value, self.remedy, self.retry_after = code, detail, value, remedy, retry_after
+        self.code, self.detail, self.value, self.retry_after = code, detail, value, retry_after
+        self.remedy = remedy or detail.partition("; ")[2] or None
+        """What to do about it; where it is not given, what the detail says after a semicolon."""
         self.headers = dict(headers or {})
         """What HTTP wants beside the body: Retry-After, Allow, WWW-Authenticate."""
         if retry_after is not None:
@@ -90,5 +92,4 @@ def refused(error: Exception, code: str = "invalid-value", value: Any = None) ->
     'give at most 3, the number of actions to choose from'
     """
     message = str(error.args[0]) if error.args else str(error)
-    _, _, remedy = message.partition("; ")
-    return Problem(code, message, value=value, remedy=remedy or None)
+    return Problem(code, message, value=value)

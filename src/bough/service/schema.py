@@ -67,7 +67,7 @@ class ActionChange(_Body):
     under: Name | None = None
 
 
-class ExperimentConfig(_Body, frozen=True):
+class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How an experiment decides and learns."""
 
     mode: Mode = "learn"
@@ -379,7 +379,11 @@ class ExperimentInfo(Struct):
     """0 where it has no model yet."""
     actions: int
     observations: int
+    learned: int
+    """How many records of the log were learned from."""
     learned_seq: int
+    refit: str | None
+    """What the last refit is doing, or came to; None where there was none."""
 
 
 class Experiments(Struct):
@@ -391,7 +395,7 @@ class Experiments(Struct):
 class Refitting(Struct):
     """A refit that goes on in the background; `GET /v1/{experiment}` says when its version is there."""
 
-    status: Literal["started", "running"]
+    status: Literal["started"]
     model_version: int
     """The present version."""
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from bough.service.access import Events
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
@@ -19,15 +17,16 @@ from bough.service.learner import Refused, checked_config
 from bough.service.log.base import Log
 from bough.service.metrics import Metrics
 from bough.service.problems import Problem
-from bough.service.records import ChangeRow, ExperimentRow, Key, OutcomeRow, Position, Record, State
+from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
-from bough.service.schema import Decide, Decided
+from bough.service.schema import Decide, Decided, ExperimentInfo
 from bough.service.settings import Settings
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
 from bough.service.writer import Writer
 
 _KEPT_REFUSALS = 1_000
+_COUNTED_AT_ONCE = 2_000  # decisions
 
 
 class Service:
@@ -44,6 +43,8 @@ class Service:
         self.changer = Changer(self)
         self.keeper = Keeper(self)
         self.traffic: dict[int, Traffic] = {}
+        self.followed: dict[int, Position] = {}
+        """Up to where the decisions of each experiment are counted in its traffic."""
         self.refusals: dict[Position, str] = {}
         """Why records could not be learned; the last of them."""
         self._by_id: dict[int, Experiment] = {}
@@ -68,6 +69,7 @@ class Service:
         self._tasks += [
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),
             asyncio.create_task(self._for_ever(self.keeper.run), name="keeper"),
+            asyncio.create_task(self._for_ever(self._count_decisions), name="traffic"),
         ]
 
     def _replay(self) -> None:
@@ -88,6 +90,16 @@ class Service:
             except Exception as error:
                 self.events.failed(f"{work.__qualname__} failed, and begins again", error)
                 await asyncio.sleep(1.0)
+
+    async def _count_decisions(self) -> None:
+        """Count decisions as they are logged, also those of other processes."""
+        while True:
+            for experiment in self.experiments:
+                id = experiment.id
+                while found := await asyncio.to_thread(self.log.decisions_after, id, self.followed[id], _COUNTED_AT_ONCE):
+                    self.traffic[id].note_decisions([row for _, row in found])
+                    self.followed[id] = found[-1][0]
+            await asyncio.sleep(self.settings.keeper_interval)
 
     async def stop(self) -> None:
         """Commit what waits, and end."""
@@ -143,8 +155,8 @@ class Service:
                 self._take(row)
 
     def _take(self, row: ExperimentRow) -> None:
-        experiment, traffic = restored(self.log, row, self._seed, self.events)
-        self.traffic[row.id] = traffic
+        experiment, self.traffic[row.id], self.followed[row.id] = restored(self.log, row, self._seed, self.events)
+        experiment.created = row.created
         self._by_id[row.id] = self._by_name[row.name] = experiment
 
     # -- decisions -------------------------------------------------------------------------------
@@ -160,7 +172,6 @@ class Service:
             return experiment.answer(known.decision, asked, True)  # made before what makes it impossible now
         decided = await self.writer.decide(experiment, asked, row)
         if not decided.replayed:
-            self.traffic[experiment.id].note_decisions([row])
             self.metrics.decided(experiment.name, decided)
         return decided
 
@@ -169,6 +180,11 @@ class Service:
         key = Key(experiment.id, decision)
         found = await asyncio.to_thread(self.log.states, [key])
         return found.get(key)
+
+    async def lag(self) -> float:
+        """Seconds that this process is behind the log; 0 where it has learned from all of it."""
+        end = await asyncio.to_thread(self.log.end)
+        return 0.0 if end <= self.tail.position else max(0.0, self.now() - self.tail.caught_up_at)
 
     # -- what writer and tail say ----------------------------------------------------------------
 
@@ -181,11 +197,11 @@ class Service:
         """Records were learned from."""
         outcomes: dict[int, list[OutcomeRow]] = {}
         for record in records:
-            if isinstance(record, OutcomeRow):
+            if isinstance(record, OutcomeRow) and record.kind != "retracted":
                 outcomes.setdefault(record.experiment, []).append(record)
         for id, rows in outcomes.items():
             if id in self.traffic:
-                self.traffic[id].note_outcomes(rows)
+                self.traffic[id].note_outcomes(rows, self._by_id[id].config.learning)
         for position, why in refused:
             self.refusals[position] = why
             while len(self.refusals) > _KEPT_REFUSALS:
@@ -209,18 +225,19 @@ class Service:
         """Keys were made or revoked."""
         self.keys.reload(self.log.keys())
 
-    def describe(self, experiment: Experiment) -> dict[str, Any]:
+    def describe(self, experiment: Experiment) -> ExperimentInfo:
         """What there is to say about an experiment."""
         agent = experiment.agent
-        return {
-            "name": experiment.name,
-            "config": msgspec.to_builtins(experiment.config),
-            "model_version": experiment.model_version,
-            "n_actions": 0 if agent is None else agent._catalogue.n_actions,
-            "n_observations": 0 if agent is None else agent.posterior.n_observations,
-            "n_learned": experiment.n_learned,
-            "learned_seq": experiment.position.seq,
-            "refit": self.changer.refit_state(experiment),
-        }
+        return ExperimentInfo(
+            experiment.name,
+            experiment.created,
+            experiment.config,
+            experiment.model_version,
+            0 if agent is None else agent._catalogue.n_actions,
+            0 if agent is None else agent.posterior.n_observations,
+            experiment.n_learned,
+            experiment.position.seq,
+            self.changer.refit_state(experiment),
+        )
 
 

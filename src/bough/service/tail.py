@@ -44,6 +44,8 @@ class Tail:
         self.is_replayed = False
         self.lag = 0.0
         """Seconds between the logging of the last record and its being learned."""
+        self.caught_up_at = now()
+        """When all that could be read had been learned, for the last time."""
         self.is_changing = False
         """Whether a change is being made that takes long; the posterior is then between two states."""
         self._woken = asyncio.Event()
@@ -92,6 +94,8 @@ class Tail:
             records = self._log.read_after(self.position, _PIECE)
         else:
             records = await asyncio.to_thread(self._log.read_after, self.position, _PIECE)
+        if len(records) < _PIECE:
+            self.caught_up_at = self._now()
         for part in _parts(records):
             if isinstance(part, ChangeRow):
                 refused = await self._apply_in_time(part)

@@ -205,6 +205,14 @@ class Log(Protocol):
         """
         ...
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes that it takes, by what for."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Move what is written beside the database's file into it, where there is such a thing."""
+        ...
+
     # -- life ------------------------------------------------------------------------------------
 
     def try_to_keep(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import threading
+import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from operator import attrgetter
@@ -14,7 +15,7 @@ from typing import ClassVar
 from bough.service.log.base import LogBusyError, LogError
 from bough.service.log.migrations import migrate
 from bough.service.log.snapshot_files import SnapshotFiles, sync_folder
-from bough.service.log.sqlite_connections import FolderLock, connect, meaning, patiently
+from bough.service.log.sqlite_connections import FolderLock, connect, meaning, patiently, prepare
 from bough.service.log.sqlite_pruning import prune, shrink
 from bough.service.log.sqlite_rows import CHANGE, DECISION, KEY, OUTCOME, change, decision, json_object, key, outcome
 from bough.service.log.sqlite_transaction import SqliteTransaction, states
@@ -89,6 +90,7 @@ class SqliteLog:
         with ExitStack() as failing, self._meaningful():
             failing.callback(self._lock.release)
             self._side = failing.enter_context(closing(self._connect()))
+            prepare(self._side)
             self._side.execute("PRAGMA secure_delete = 1")  # what is pruned may be personal
             patiently(self._side, "BEGIN IMMEDIATE")
             migrate(self._side, "sqlite", (), allowed=locked)
@@ -173,14 +175,17 @@ class SqliteLog:
 
     def wait(self, timeout: float) -> bool:
         """Wait until another process has appended something, or for so long; whether something may have been."""
-        while True:
+        until = time.monotonic() + timeout
+        while not self._closed.is_set():
             version = self._version()
             if version != self._seen:
                 self._seen = version
                 return True
-            if timeout <= 0 or self._closed.wait(min(timeout, _POLL)):
-                return False
-            timeout -= _POLL
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            self._closed.wait(min(left, _POLL))
+        return False
 
     def _version(self) -> int:
         """A number that changes when another connection commits."""
@@ -278,6 +283,8 @@ class SqliteLog:
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
         """A connection that no other thread uses meanwhile; it sees only what has been committed."""
+        if self._closed.is_set():
+            raise LogError("the log is closed")
         with self._meaningful():
             try:
                 reader = self._readers.pop()

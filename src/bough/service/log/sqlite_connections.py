@@ -26,22 +26,23 @@ def connect(path: Path, synchronous: str, vfs: str | None) -> sqlite3.Connection
     connection = sqlite3.connect(
         address, uri=True, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256
     )
-    try:
-        patiently(connection, "PRAGMA auto_vacuum = INCREMENTAL")
-        patiently(connection, "PRAGMA journal_mode = WAL")
-        for setting in (
-            f"synchronous = {synchronous}",
-            "wal_autocheckpoint = 0",
-            "fullfsync = 1",
-            "checkpoint_fullfsync = 1",
-            "cache_size = -32768",
-            "journal_size_limit = 67108864",
-        ):
-            connection.execute(f"PRAGMA {setting}")
-    except BaseException:
-        connection.close()
-        raise
+    for setting in (
+        f"synchronous = {synchronous}",
+        "wal_autocheckpoint = 0",
+        "fullfsync = 1",
+        "checkpoint_fullfsync = 1",
+        "cache_size = -32768",
+        "journal_size_limit = 67108864",
+    ):
+        connection.execute(f"PRAGMA {setting}")
     return connection
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """What is set once for a file and stays with it."""
+    if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+        patiently(connection, "PRAGMA auto_vacuum = INCREMENTAL")
+    patiently(connection, "PRAGMA journal_mode = WAL")
 
 
 def patiently(connection: sqlite3.Connection, statement: str, timeout: float = 30.0) -> None:
