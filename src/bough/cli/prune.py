@@ -11,7 +11,7 @@ from bough.cli import logs, output
 
 if TYPE_CHECKING:
     from bough.service.log.base import Log
-    from bough.service.records import ExperimentRow, Position
+    from bough.service.records import ExperimentRow
 
 
 def prune(given: argparse.Namespace) -> None:
@@ -42,12 +42,9 @@ def _ask(given: argparse.Namespace, names: list[str]) -> None:
 
 
 def _pruned(log: Log, row: ExperimentRow, before: float, contexts_only: bool) -> int:
-    """How many decisions of an experiment it were."""
-    until = _snapshot(log, row)
+    """How many decisions of an experiment it were; a snapshot that holds what they taught is written first."""
+    from bough.service.offline import snapshot
+
+    until = snapshot(log, row)
     n = log.prune(row.id, before, until, contexts_only=True)
     return n if contexts_only else log.prune(row.id, before, until, contexts_only=False)
-
-
-def _snapshot(log: Log, row: ExperimentRow) -> Position:
-    """Have a snapshot hold all that the log has taught, made by replaying if there is none; up to where it holds."""
-    raise NotImplementedError

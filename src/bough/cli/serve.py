@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import signal
+import sys
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from bough.cli import logs
+import bough
+from bough.cli import logs, output
 from bough.service.settings import SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from bough.service.server import Started
 
 
 def serve(given: argparse.Namespace) -> None:
@@ -30,7 +35,20 @@ def serve(given: argparse.Namespace) -> None:
             model=given.model,
             experiment=given.experiment,
             demo=given.demo,
+            say=lambda started: _say(given, started),
         )
+
+
+def _say(given: argparse.Namespace, started: Started) -> None:
+    """Print where it is, and the first key."""
+    address, key, experiment = started
+    lines = [f"bough {bough.__version__} serves {address}; Ctrl-C stops it"]
+    if key is not None:
+        lines += ["", f"key: {key}", "It has all scopes, and is shown this once."]
+        if experiment is not None:
+            lines += ["", f"curl {address}/v1/{experiment}/decide -H 'Authorization: Bearer {key}' -d '{{}}'"]
+    output.show(given, "\n".join(lines), {"address": address, "key": key, "experiment": experiment})
+    sys.stdout.flush()
 
 
 def settings_of(given: argparse.Namespace) -> Settings:
