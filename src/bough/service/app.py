@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bough.service.access import request_id
+from bough.policies.decision import new_id
 from bough.service.handlers import HANDLERS, Call, Reply, Stream
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
 from bough.service.problems import Problem
@@ -78,9 +78,10 @@ class App:
                 length = value
             elif name == b"x-request-id" and len(value) <= 128:
                 id = value.decode("latin-1")
-        id = id or request_id()
+        id = id or new_id()
         route: Route | None = None
         key_id: str | None = None
+        code: str | None = None
         experiment: str | None = None
         status, headers, payload = 500, [_JSON], b""
         stream: Stream | None = None
@@ -109,13 +110,15 @@ class App:
             else:
                 status, payload = 200, _ENCODE(reply)
         except Problem as problem:
+            code = problem.code
             status, headers, payload = self._problem(problem)
         except ClientGoneError:  # nobody waits for an answer
             return
         except Exception as error:
             service.events.failed("a request failed", error, request_id=id)
+            code = "internal"
             status, headers, payload = self._problem(
-                Problem("internal", f"the service failed; its log has more under the request {id}")
+                Problem(code, f"the service failed; look for the request {id} in its log")
             )
         headers += [(b"x-request-id", id.encode("latin-1"))]
         sent = 0
@@ -129,7 +132,7 @@ class App:
             sent = await _stream(send, status, headers, stream.parts)
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
-        service.metrics.answered(name, status, seconds)
+        service.metrics.answered(name, status, seconds, code)
         service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

@@ -62,19 +62,11 @@ async def decide(call: Call) -> schema.Decided:
 
 
 async def reward(call: Call) -> schema.Rewarded:
-    return await _reward(call.service, call.own, call.body)
-
-
-async def _reward(service: Service, experiment: Experiment, asked: schema.Reward) -> schema.Rewarded:
-    experiment.ready_agent()
-    judge = partial(experiment.reward, asked, now=service.now())
-    answer: schema.Rewarded = await service.writer.touch(Key(experiment.id, asked.decision_id), judge)
-    service.metrics.rewarded(experiment.name, answer.status)
-    return answer
+    return await call.service.reward(call.own, call.body)
 
 
 async def rewards(call: Call) -> schema.RewardResults:
-    waiting = [_reward(call.service, call.own, asked) for asked in call.body.rewards]
+    waiting = [call.service.reward(call.own, asked) for asked in call.body.rewards]
     found = await asyncio.gather(*waiting, return_exceptions=True)
     results = [_result(asked, one) for asked, one in zip(call.body.rewards, found, strict=True)]
     return schema.RewardResults(results, sum(one.status == "refused" for one in results))

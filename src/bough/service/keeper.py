@@ -49,8 +49,10 @@ class Keeper:
                 if self.is_keeper:
                     for experiment in service.experiments:
                         await self.look_after(experiment)
+                        n_open = await asyncio.to_thread(service.log.n_open, experiment.id)
+                        service.metrics.opened(experiment.name, n_open)
                     await asyncio.to_thread(self._look_after_files)
-                service.metrics.observe(service)
+                await asyncio.to_thread(service.metrics.observe, service)
             except (LogError, Problem) as error:
                 service.events.failed("the keeper could not write, and tries again", error)
             await asyncio.sleep(service.settings.keeper_interval)

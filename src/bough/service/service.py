@@ -6,8 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from bough.policies.warm_up import warm_up
 from bough.service.access import Events
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
@@ -19,7 +21,7 @@ from bough.service.metrics import Metrics
 from bough.service.problems import Problem
 from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
-from bough.service.schema import Decide, Decided, ExperimentInfo
+from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded
 from bough.service.settings import Settings
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
@@ -79,6 +81,8 @@ class Service:
         self.tail.replay()
         for experiment in self._by_id.values():
             experiment.settle()
+            if experiment.agent is not None:
+                warm_up(experiment.agent)  # or the first requests would wait for kernels to be compiled
 
     async def _for_ever(self, work: Callable[[], Any]) -> None:
         """Have work go on, also after a failure: the database may be away for a while."""
@@ -174,6 +178,15 @@ class Service:
         if not decided.replayed:
             self.metrics.decided(experiment.name, decided)
         return decided
+
+    async def reward(self, experiment: Experiment, asked: Reward) -> Rewarded:
+        """What became of a reward, once it is durable."""
+        experiment.ready_agent()
+        judge = partial(experiment.reward, asked, now=self.now())
+        answer: Rewarded = await self.writer.touch(Key(experiment.id, asked.decision_id), judge)
+        if not answer.replayed:
+            self.metrics.rewarded(experiment.name, answer.status)
+        return answer
 
     async def state(self, experiment: Experiment, decision: str) -> State | None:
         """A decision with what has come of it; None where there is none."""

@@ -85,8 +85,8 @@ class Tail:
         try:
             async with asyncio.timeout(_POLL):
                 await self._woken.wait()
-        except TimeoutError:
-            pass
+        except TimeoutError:  # a command may have written
+            return
 
     async def step(self) -> int:
         """Read once, and learn from what there was; how many records."""

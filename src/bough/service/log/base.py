@@ -151,6 +151,10 @@ class Log(Protocol):
         """Open decisions whose windows have closed, the oldest first."""
         ...
 
+    def n_open(self, experiment: int) -> int:
+        """How many decisions wait for their windows to close."""
+        ...
+
     def decisions_after(self, experiment: int, position: Position, limit: int) -> list[tuple[Position, DecisionRow]]:
         """The decisions of an experiment in the order in which they were logged, from a position of their own on."""
         ...
