@@ -115,6 +115,7 @@ class Service:
         await self.keeper.stop()
         await self.writer.close()
         self.log.close()
+        self.events.close()
 
     @property
     def is_replaying(self) -> bool:
