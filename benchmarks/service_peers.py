@@ -37,7 +37,9 @@ def made(folder: Path, model: Path):
     log = SqliteLog(folder)
     first_model(log, "shop", model.read_bytes(), time.time())
     experiment = Experiment(1, "shop", ExperimentConfig())
-    experiment.apply(ChangeRow(1, 0.0, "model", "bench", {"version": 1}, seq=log.end().seq), start_of(model.read_bytes()))
+    experiment.apply(
+        ChangeRow(1, 0.0, "model", "bench", {"version": 1}, seq=log.end().seq), start_of(model.read_bytes())
+    )
     return experiment, Writer(log, Learning(log, experiment), 10_000)
 
 

@@ -228,9 +228,7 @@ def _key_info(row: Any) -> schema.KeyInfo:
 
 
 async def create_key(call: Call) -> Reply:
-    token, row = make_key(
-        call.body.scopes, at=call.service.now(), experiment=call.body.experiment, rate=call.body.rate
-    )
+    token, row = make_key(call.body.scopes, at=call.service.now(), experiment=call.body.experiment, rate=call.body.rate)
 
     def work(transaction: Any) -> None:
         transaction.add_key(row)
@@ -238,7 +236,7 @@ async def create_key(call: Call) -> Reply:
 
     await call.service.changer.append(work)
     call.service.keys_changed()
-    made = schema.KeyMade(row.id, row.scopes, row.created, row.experiment, row.rate, token=token)
+    made = schema.KeyMade(row.id, call.body.scopes, row.created, row.experiment, row.rate, token=token)
     return Reply(201, made)
 
 
