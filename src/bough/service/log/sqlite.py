@@ -94,6 +94,8 @@ class SqliteLog:
             self._side.execute("PRAGMA secure_delete = 1")  # what is pruned may be personal
             patiently(self._side, "BEGIN IMMEDIATE")
             migrate(self._side, "sqlite", (), allowed=locked)
+            if exclusive:
+                self._begin_anew()
             self._writer = failing.enter_context(closing(self._connect()))
             self._watch = failing.enter_context(closing(self._connect()))
             self._seen = self._version()
@@ -314,7 +316,7 @@ class SqliteLog:
         try:
             self._files.write(row.experiment, row.seq, data)
         except OSError as error:
-            raise meaning(sqlite3.OperationalError(str(error)), self._folder) from error
+            raise meaning(error) from error
         values = (row.experiment, row.seq, row.digest, row.created, hashlib.sha256(data).hexdigest())
         with self._beside() as side:
             side.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)", values)
@@ -387,6 +389,21 @@ class SqliteLog:
         if pages > _LARGE:
             with self._held_up():
                 self._checkpoint("FULL")
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Use the write-ahead log from its beginning, where all has been moved.
+
+        The first commit into it has two syncs, the header's and its own. This is that commit, so that no request waits
+        for both. Where it fails, the disk being full, say, a later one is it.
+        """
+        try:
+            patiently(self._side, "BEGIN IMMEDIATE")
+            self._side.execute("UPDATE counters SET last = last + 1 WHERE name = 'begun'")
+            self._side.execute("COMMIT")
+        except sqlite3.Error:
+            if self._side.in_transaction:
+                self._side.execute("ROLLBACK")
 
     def _checkpoint(self, how: str) -> int:
         """How many pages the write-ahead log has, since it was last used from its beginning."""
