@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import reprlib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 Name = str | int
@@ -172,3 +174,10 @@ def experiment(value: Any) -> str:
             f"experiment is {reprlib.repr(value)}; give 1 to 64 letters, digits, _ and - with a letter or digit first"
         )
     return value
+
+
+def path(value: Any, what: str) -> Path:
+    """The path of a file."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"{what} is {reprlib.repr(value)}; give the path of a file")
+    return Path(value)
