@@ -104,9 +104,7 @@ class Changer:
                 except _BehindError:
                     await asyncio.sleep(0.05)  # the tail is about to read it
             else:
-                raise Problem(
-                    "conflict", "others change the experiment all the time; try again", remedy="try again"
-                )
+                raise Problem("conflict", "others change the experiment all the time; try again", remedy="try again")
             await service.tail.until(change.position)
         why = service.refusals.get(change.position)
         if why is not None:

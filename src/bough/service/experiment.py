@@ -26,7 +26,7 @@ from bough.service.records import (
     OutcomeRow,
     State,
 )
-from bough.service.schema import Decide, Decided, ExperimentConfig, Reward, Rewarded, Stated, encoded
+from bough.service.schema import Decide, Decided, Reward, Rewarded, Stated, encoded
 from bough.service.trials import check_reward
 
 
@@ -60,6 +60,7 @@ class Experiment(Learner):
         with_propensity = config.propensity == "always" if asked.propensity is None else asked.propensity
         offered: dict[str, Any] | None = None
         propensity: list[float] | None = None
+        actions: list[Any]
         plain = asked.k is None and asked.among is None and asked.exclude is None
         try:
             if config.mode == "observe":
@@ -71,9 +72,10 @@ class Experiment(Learner):
                 actions, propensity = made.actions, made.propensities
             elif plain:
                 actions = [agent.decide(asked.context)]
+            elif asked.k is None:
+                actions = [agent.decide(asked.context, among=asked.among, exclude=asked.exclude)]
             else:
-                chosen = agent.decide(asked.context, k=asked.k, among=asked.among, exclude=asked.exclude)
-                actions = [chosen] if asked.k is None else chosen
+                actions = agent.decide(asked.context, k=asked.k, among=asked.among, exclude=asked.exclude)
         except KeyError as error:
             raise refused(error, "unknown-action") from None
         except ValueError as error:

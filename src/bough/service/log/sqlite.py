@@ -15,7 +15,7 @@ from typing import ClassVar
 from bough.service.log.base import LogBusyError, LogError
 from bough.service.log.migrations import migrate
 from bough.service.log.snapshot_files import SnapshotFiles, sync_folder
-from bough.service.log.sqlite_connections import FolderLock, connect, meaning, patiently, prepare
+from bough.service.log.sqlite_connections import FolderLock, connect, meaning, patiently, prepare, waiting
 from bough.service.log.sqlite_pruning import prune, shrink
 from bough.service.log.sqlite_rows import CHANGE, DECISION, KEY, OUTCOME, change, decision, json_object, key, outcome
 from bough.service.log.sqlite_transaction import SqliteTransaction, states
@@ -50,7 +50,7 @@ _SNAPSHOTS = "SELECT experiment, 0, seq, digest, created FROM snapshots WHERE ex
 _KEPT = 3  # snapshots per experiment
 _PIECE = 5_000  # records of a stream that are read at once
 _POLL = 0.05  # seconds between looks for what other processes have appended
-_LARGE = 16 << 20  # bytes of write-ahead log from which on a checkpoint holds the writer up to finish
+_LARGE = 4_096  # pages of write-ahead log from which on a checkpoint holds the writer up to finish
 
 
 class SqliteLog:
@@ -346,6 +346,8 @@ class SqliteLog:
         if not contexts_only:
             shrink(self._beside)
         self.checkpoint()
+        with self._held_up():
+            self._checkpoint("TRUNCATE")  # or what was deleted would stay in the write-ahead log for a while
         return count
 
     @contextmanager
@@ -381,19 +383,24 @@ class SqliteLog:
         short, since most has been moved before.
         """
         with self._aside:
-            self._checkpoint("PASSIVE")
-        if self.sizes()["wal"] > _LARGE:
+            pages = self._checkpoint("PASSIVE")
+        if pages > _LARGE:
             with self._held_up():
                 self._checkpoint("FULL")
 
-    def _checkpoint(self, how: str) -> None:
+    def _checkpoint(self, how: str) -> int:
+        """How many pages the write-ahead log has, since it was last used from its beginning."""
         with self._meaningful():
-            self._side.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+            return int(self._side.execute(f"PRAGMA wal_checkpoint({how})").fetchone()[1])
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the database and of its write-ahead log."""
-        files = {"database": self._path, "wal": self._path.with_name(self._path.name + "-wal")}
-        return {name: path.stat().st_size if path.exists() else 0 for name, path in files.items()}
+        """Bytes of the database, of its write-ahead log, and of what in the latter waits for a checkpoint."""
+        wal = self._path.with_name(f"{self._path.name}-wal")
+        return {
+            "database": self._path.stat().st_size,
+            "wal": wal.stat().st_size if wal.exists() else 0,
+            "waiting": waiting(self._path),
+        }
 
     def try_to_keep(self) -> bool:
         """Whether this is the exclusive owner, which is the keeper too."""

@@ -63,8 +63,11 @@ def _prune_piece(connection: sqlite3.Connection, found: list[tuple[int]], until:
 
 def shrink(writer: Connections) -> None:
     """Give the room of what was deleted back to the disk."""
-    free = True
-    while free:
+    before = None
+    while True:
         with writer() as connection:
+            free = connection.execute("PRAGMA freelist_count").fetchone()[0]
+            if free in (0, before):  # the same as before: a file that was not made to shrink
+                return
             connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
-            free = connection.execute("PRAGMA freelist_count").fetchone()[0] > 0
+        before = free
