@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import bough
@@ -23,9 +24,10 @@ def serve(given: argparse.Namespace) -> None:
         raise ValueError("--demo has a model of its own; leave out --model")
     if given.model is not None and given.experiment is None:
         raise ValueError("--model begins an experiment; name it with --experiment NAME")
+    if given.model is not None and not given.model.is_file():
+        raise ValueError(f"--model is {given.model}, and there is no such file; give one that bough fit or save wrote")
     logs.check_extras(given)
-    signal.signal(signal.SIGTERM, _stop)
-    with suppress(KeyboardInterrupt), logs.in_one_line():  # an interrupt is how one stops it
+    with _until_stopped(), logs.in_one_line():
         from bough.service import server
 
         server.serve(
@@ -57,6 +59,17 @@ def settings_of(given: argparse.Namespace) -> Settings:
     return Settings(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
 
 
+@contextmanager
+def _until_stopped() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM end it without an error: what was acknowledged is durable, whenever that is."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _stop(*_: object) -> NoReturn:
-    """End without an error: what was acknowledged is durable, whenever that is."""
-    raise SystemExit(0)
+    raise KeyboardInterrupt

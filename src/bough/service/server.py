@@ -73,7 +73,6 @@ def _serve(
 ) -> None:
     log = open_log(data, database, exclusive=True)
     try:
-        token = first_key(log, time.time())
         if demo:
             from bough.service.demo import demo_model
             from bough.service.files import model_bytes
@@ -86,6 +85,7 @@ def _serve(
             start = model.read_bytes()
         if start is not None or experiment is not None:
             first_model(log, experiment, start, time.time())
+        token = first_key(log, time.time())  # last: one that is not shown is lost
     except BaseException:
         log.close()
         raise
