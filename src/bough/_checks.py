@@ -42,6 +42,17 @@ def one_of(what: str, value: Any, choices: Sequence[str]) -> None:
         raise ValueError(f'{what} is {reprlib.repr(value)}; give {wanted} or "{choices[-1]}"')
 
 
+def flag(what: str, value: Any) -> bool:
+    """True or False as a bool, or a `ValueError` that names it.
+
+    >>> flag("settle", np.True_)
+    True
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{what} is {reprlib.repr(value)}; give True or False")
+    return bool(value)
+
+
 def is_list(values: Any) -> bool:
     """Whether a value has entries to go through; text and an array without dimensions have none."""
     return isinstance(values, Iterable) and not isinstance(values, (str, bytes)) and getattr(values, "ndim", 1) > 0

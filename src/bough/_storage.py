@@ -61,18 +61,11 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     target = Path(os.path.realpath(path))  # behind a link, the file that it leads to
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be written: the folder {target.parent} does not exist; make it first")
-    encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    if len(encoded) > _LARGEST_HEADER - _LONGEST_DESCRIPTION:  # which would not be read again
-        raise ValueError(
-            f"{path} cannot be written: its header takes {len(encoded):,} bytes; give fewer or shorter names"
-        )
+    members = _members(path, header, arrays)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, array in {_HEADER: encoded, **arrays}.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+            _write_members(file, members, zipfile.ZIP_DEFLATED)
             file.flush()
             os.fsync(file.fileno())
         _keep_mode(target, temporary)
@@ -80,6 +73,41 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def packed(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]], what: str) -> bytes:
+    """What `write` would write, as bytes and not compressed: for what is written often, and kept for a short time.
+
+    `what` is what to call it in an error.
+
+    >>> import numpy as np
+    >>> data = packed({"kind": "score", "version": 1}, {"best": np.arange(3.0)}, "the score")
+    >>> with unpacked(data, "score", 1, "the score") as contents:
+    ...     contents.array("best", np.float64, (None,))
+    array([0., 1., 2.])
+    """
+    file = io.BytesIO()
+    _write_members(file, _members(what, header, arrays), zipfile.ZIP_STORED)
+    return file.getvalue()
+
+
+def _members(
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays and the header, as arrays by name."""
+    encoded = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    if len(encoded) > _LARGEST_HEADER - _LONGEST_DESCRIPTION:  # which would not be read again
+        raise ValueError(
+            f"{path} cannot be written: its header takes {len(encoded):,} bytes; give fewer or shorter names"
+        )
+    return {_HEADER: encoded, **arrays}
+
+
+def _write_members(file: IO[bytes], members: Mapping[str, np.ndarray[Any, Any]], compression: int) -> None:
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, array in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def _keep_mode(target: Path, temporary: str) -> None:
@@ -169,36 +197,48 @@ def read(path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Cont
     Whatever is wrong with the file, or is found to be wrong with it inside the statement, is a `ValueError` that names
     the file. A file that is not there, or may not be read, stays an `OSError`.
     """
-    wanted = f"{_with_article(kind)} file"
     with _InPieces(io.FileIO(os.fspath(path))) as file:
-        contents = _opened(file, path, wanted)
-        found_kind, found_version = contents.header["kind"], contents.header["version"]
-        if found_kind != kind:
-            raise ValueError(f"{path} holds {_with_article(reprlib.repr(found_kind))}; expected {wanted}")
-        if isinstance(found_version, bool) or not isinstance(found_version, int) or not 1 <= found_version <= version:
-            raise ValueError(
-                f"{path} has format version {reprlib.repr(found_version)}; this bough reads up to {version}, "
-                "a newer one may read it"
-            )
-        try:
-            with np.errstate(all="ignore"):  # what is no number any more is refused by a check
-                yield contents
-        except OtherFileError as error:
-            raise ValueError(f"{path} {error}") from None
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {_cause(error)})") from error
+        yield from _sound(file, os.fstat(file.fileno()).st_size, path, kind, version)
+
+
+@contextmanager
+def unpacked(data: bytes, kind: str, version: int, what: str) -> Iterator[Contents]:
+    """The contents of what `packed` made, with the checks of `read`; `what` is what to call it in an error."""
+    with io.BytesIO(data) as file:
+        yield from _sound(file, len(data), what, kind, version)
+
+
+def _sound(file: IO[bytes], size: int, path: str | os.PathLike[str], kind: str, version: int) -> Iterator[Contents]:
+    """The contents of an open file of that kind and version; what is found to be wrong with them names the file."""
+    wanted = f"{_with_article(kind)} file"
+    contents = _opened(file, size, path, wanted)
+    found_kind, found_version = contents.header["kind"], contents.header["version"]
+    if found_kind != kind:
+        raise ValueError(f"{path} holds {_with_article(reprlib.repr(found_kind))}; expected {wanted}")
+    if isinstance(found_version, bool) or not isinstance(found_version, int) or not 1 <= found_version <= version:
+        raise ValueError(
+            f"{path} has format version {reprlib.repr(found_version)}; this bough reads up to {version}, "
+            "a newer one may read it"
+        )
+    try:
+        with np.errstate(all="ignore"):  # what is no number any more is refused by a check
+            yield contents
+    except OtherFileError as error:
+        raise ValueError(f"{path} {error}") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a complete {kind} file (missing or odd: {_cause(error)})") from error
 
 
 def kind_of(path: str | os.PathLike[str]) -> Any:
     """What a bough file holds, such as "agent" or "model"; a `ValueError` where it is no bough file."""
     with _InPieces(io.FileIO(os.fspath(path))) as file:
-        return _opened(file, path, "one that bough wrote").header["kind"]
+        return _opened(file, os.fstat(file.fileno()).st_size, path, "one that bough wrote").header["kind"]
 
 
-def _opened(file: _InPieces, path: str | os.PathLike[str], wanted: str) -> Contents:
+def _opened(file: IO[bytes], size: int, path: str | os.PathLike[str], wanted: str) -> Contents:
     """The contents of an open file, whose header says what it is."""
     try:
-        contents = Contents(zipfile.ZipFile(file), os.fstat(file.fileno()).st_size)
+        contents = Contents(zipfile.ZipFile(file), size)
         contents.header["kind"], contents.header["version"]
     except _DAMAGE as error:
         raise ValueError(

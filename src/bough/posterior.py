@@ -64,6 +64,19 @@ class Posterior(Living):
         self._begin(state["_engine"])
         self.__dict__.update(state, _lock=threading.RLock())
 
+    def _twin(self) -> Posterior:
+        """One that goes on by itself, on the same tree and prior; single changes stay as they are on top of it."""
+        twin = Posterior.__new__(Posterior)
+        with self._lock:
+            twin._begin(self._engine.snapshot())
+            twin._catalogue, twin._added_classes = self._catalogue.copy(), self._added_classes.copy()
+            for class_ in twin._added_classes:
+                twin._search_state.note_leaf_class(class_)
+            twin._retired = self._retired.copy()
+            twin.half_life, twin._half_life, twin._clock = self.half_life, self._half_life, self._clock.copy()
+        twin._lock = threading.RLock()
+        return twin
+
     def __repr__(self) -> str:
         with self._lock:
             n_actions, dim = self._catalogue.n_actions, self._engine.model.dim
@@ -72,7 +85,15 @@ class Posterior(Living):
     # -- observations --------------------------------------------------------------------------
 
     def update(
-        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
+        self,
+        action: Any,
+        reward: Any,
+        context: Any = None,
+        *,
+        trials: Any = None,
+        exposure: Any = None,
+        at: Any = None,
+        settle: bool = True,
     ) -> None:
         """Add one observation, or, where `reward` is a list or an array, one for each of its entries.
 
@@ -83,6 +104,10 @@ class Posterior(Living):
         was earned, one time for all or one for each, and now where it is left out: it matters where rewards fade or
         actions drift. Everything is checked before anything changes.
 
+        In a K-armed model of clicks or counts a batch ends with `settle`, which takes time that follows all actions
+        with rewards. With ``settle=False`` it refreshes only what it touches: call `settle` when the stream is in, or
+        now and then. Where rewards fade, the first question after the clock went on settles all the same.
+
         >>> import bough
         >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])
         >>> posterior = bough.Posterior(model)
@@ -91,6 +116,7 @@ class Posterior(Living):
         >>> posterior.n_observations
         3
         """
+        settle = settle is True or _checks.flag("settle", settle)
         bare = context is None and trials is None and exposure is None and at is None and type(reward) in (float, int)
         with self._lock:
             model = self._engine.model
@@ -99,9 +125,9 @@ class Posterior(Living):
                 return
             rows = checked_rows(model, action, reward, context, trials, exposure, self._catalogue)
             if at is not None and len(rows.rewards):
-                self._observe_at(rows, at)
+                self._observe_at(rows, at, settle)
             elif len(rows.rewards):
-                self._observe(rows)
+                self._observe(rows, settle)
 
     def _observe_one(self, leaf: int, reward: float) -> None:
         """`update` of one reward that has been checked, in a model without contexts."""
@@ -145,8 +171,8 @@ class Posterior(Living):
                 hint = "; rewards fade here: give at=, when it was earned" if at is None and self._half_life else ""
                 raise ValueError(f"{one} cannot have that reward taken back: {error}{hint}") from None
 
-    def absorb(self, statistics: Statistics) -> None:
-        """Add all rows that were summed in `statistics`: the same as giving them to `update`.
+    def absorb(self, statistics: Statistics, *, settle: bool = True) -> None:
+        """Add all rows that were summed in `statistics`: the same as giving them to `update`, also as to `settle`.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
@@ -154,20 +180,21 @@ class Posterior(Living):
         >>> posterior
         Posterior(n_actions=2, dim=1, n_observations=3)
         """
+        settle = _checks.flag("settle", settle)
         with self._lock:
             leaves = checked_sums(self._engine.model, statistics, self._catalogue)
             if len(leaves):
                 self._answers.clear()
-                self._engine.absorb(leaves, statistics.arranged(self._engine.model.feature_names))
+                self._engine.absorb(leaves, statistics.arranged(self._engine.model.feature_names), settle)
 
     def settle(self, log: Any = None, *, method: Literal["laplace", "propagation"] = "propagation") -> None:
         """Refine the posterior where rewards are counts; with Gaussian rewards it is exact already, and stays.
 
         In a K-armed model, make the actions' sites again until nothing moves: what `update` does after a batch, and
-        leaves out after a single reward. In a contextual model give the whole `log`, as `Observations`: the posterior
-        becomes that of the log alone, by expectation propagation over its rows. ``method="laplace"`` stops at the
-        Gaussian around the mode (Laplace's approximation), which is quicker and further off: it is what penalised
-        logistic or Poisson regression has.
+        leaves out after a single reward, and with ``settle=False``. In a contextual model give the whole `log`, as
+        `Observations`: the posterior becomes that of the log alone, by expectation propagation over its rows.
+        ``method="laplace"`` stops at the Gaussian around the mode (Laplace's approximation), which is quicker and
+        further off: it is what penalised logistic or Poisson regression has.
 
         >>> import bough
         >>> model = bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0])
@@ -396,15 +423,21 @@ class Posterior(Living):
 
     @classmethod
     def _restored(cls, contents: _storage.Contents, features: Any = None) -> Posterior:
+        posterior = cls(restored_model(contents, features))
+        posterior._take_over(contents)
+        return posterior
+
+    def _take_over(self, contents: _storage.Contents) -> None:
+        """Go on with what a file keeps beside the model; for a posterior that has observed nothing yet."""
         clock, half_life = files.restored_time(contents)
-        posterior = cls(restored_model(contents, features), half_life=half_life)
-        posterior._clock = clock
-        engine = posterior._engine
+        if half_life is not None:
+            self._fade_by(half_life)
+        self._clock = clock
+        engine = self._engine
         engine.advance(clock.elapsed)
         files.restore(engine, contents)
         if engine.now > clock.elapsed:
             raise ValueError("there is evidence that is later than the clock")
         retired = files.restored_retired(contents, engine.model.tree)
         close(engine, retired)
-        posterior._retired = dict.fromkeys(retired.tolist())
-        return posterior
+        self._retired = dict.fromkeys(retired.tolist())

@@ -117,3 +117,13 @@ def test_a_separator_is_not_blamed_for_what_another_would_not_help(columns):
     for sep in ("/", " > "):
         with pytest.raises(ValueError, match="is given to 2 nodes, and names are unique"):
             bough.Tree.from_frame(polars.DataFrame(columns), list("dcp"), sep=sep)
+
+
+def test_names_that_repeat_or_are_unknown_are_found_in_long_lists_as_in_short_ones():
+    names = [f"p{i}" for i in range(500)] + list(range(500)) + [("t", i) for i in range(10)] + ["a\x00"]
+    tree = bough.Tree.from_nested({"odd": ["x"], "all": names})
+    rng = np.random.default_rng(0)
+    given = [names[i] for i in rng.integers(len(names), size=5_000)] + [True, False, "p", 10**30, ("t", 11), "all"]
+    one_by_one = [tree.node_names.find(name) for name in given]
+    assert tree.node_names.find_all(given).tolist() == one_by_one
+    assert tree.node_names.find_all(given[-40:]).tolist() == one_by_one[-40:]

@@ -79,7 +79,7 @@ class DriftEngine(ScalarEngine):
             self._touch(np.array([leaf], dtype=np.int32))
             self._laws_at = math.nan
 
-    def observe(self, rows: Rows) -> None:
+    def observe(self, rows: Rows, settle: bool = True) -> None:  # noqa: ARG002
         """Add rewards of leaves in the order of their times; an `OutOfOrderError` where one comes too late."""
         leaves, rewards, times = rows.leaves, rows.rewards, rows.times
         if times is None:
@@ -90,7 +90,7 @@ class DriftEngine(ScalarEngine):
             leaves, rewards, times = leaves[order], rewards[order], times[order]
         self._take(leaves, np.ones(len(rewards)), rewards, np.zeros(len(rewards)), times)
 
-    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:  # noqa: ARG002
         """Add the rewards that were summed for distinct leaves, as if all of them came now."""
         self._take(leaves, statistics.count, *statistics.averages_and_spreads(), np.full(len(leaves), self.now))
 

@@ -40,15 +40,26 @@ class Engine(Protocol):
         """(n_rows, width) the evidence, one row per touched action."""
         ...
 
+    def raw_table(self) -> tuple[Floats, float]:
+        """A copy of the table as it stands, and how much an observation in it counts; nothing is taken in for it."""
+        ...
+
     def observe_one(self, leaf: int, reward: float) -> None:
         """Add one reward of a leaf, in a model without contexts; a count is of one trial or exposure 1."""
         ...
 
-    def observe(self, rows: Rows) -> None:
-        """Add rewards of leaves, with contexts in a contextual model, and trials or exposure of counts."""
+    def observe(self, rows: Rows, settle: bool = True) -> None:
+        """Add rewards of leaves, with contexts in a contextual model, and trials or exposure of counts.
+
+        Without `settle` what is approximated is refined only where rewards came, and the rest left to a later `settle`.
+        """
         ...
 
-    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+    def check(self, rows: Rows) -> None:
+        """A `ValueError` where `observe` could not compute with one of these by itself; nothing changes."""
+        ...
+
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:
         """Add the rewards that were summed for distinct leaves, with contexts in a contextual model."""
         ...
 
@@ -199,6 +210,10 @@ class TableEngine(ABC):
         self._scale_rows()
         return self._table[: self.slots.n_rows]
 
+    def raw_table(self) -> tuple[Floats, float]:
+        """A copy of the table as it stands, and how much an observation in it counts; nothing is taken in for it."""
+        return self._table[: self.slots.n_rows].copy(), self._unit * self._faded
+
     def _scale_rows(self) -> None:
         """Have an observation in the table count as one again."""
         if self._unit != 1.0:
@@ -258,6 +273,9 @@ class TableEngine(ABC):
             self._table = grown(self._table, max(self.slots.n_rows, len(self._table) + len(self._table) // 2, 16))
 
     # -- changes -------------------------------------------------------------------------------
+
+    def check(self, rows: Rows) -> None:  # noqa: B027
+        """Nothing: whatever has been checked can be computed with."""
 
     def touch(self, leaves: Nodes) -> Nodes:
         """The slots of leaves, which get one if they had none."""

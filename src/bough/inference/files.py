@@ -6,14 +6,16 @@ made, and laws that can be computed with.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bough._arrays import Nodes
+from bough._arrays import Floats, Nodes
 from bough._clock import Clock, check_units, restored_span, span_contents
 from bough._storage import Contents
 from bough.inference.engine import Engine
+from bough.inference.evidence import Evidence
 from bough.inference.old_files import restore_messages, restore_version_1
 from bough.tree.tree import Tree
 
@@ -28,6 +30,47 @@ def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = {"evidence_of": slots.node[slots.of_rows[observed]], "evidence": engine.table[observed]}
     arrays |= engine.extra_arrays()
     return {"partial": engine.is_partial}, arrays
+
+
+@dataclass(frozen=True)
+class RawEvidence:
+    """Copies of all that an engine has observed, as it stands there: taking them is quick, whatever is put off."""
+
+    kind: Evidence
+    is_partial: bool
+    table: Floats
+    """(n_rows, width)"""
+    unit: float
+    """How much an observation of the table counts."""
+    node: Nodes
+    """(T,) the node of each slot."""
+    row: Nodes
+    """(T,) the row of each slot that is an action's, and -1."""
+    extra: dict[str, Any]
+
+    @classmethod
+    def of(cls, engine: Engine) -> RawEvidence:
+        """That of an engine, which nobody may change meanwhile."""
+        slots = engine.slots
+        table, unit = engine.raw_table()
+        return cls(
+            engine.kind, engine.is_partial, table, unit, slots.node.copy(), slots.row.copy(), engine.extra_arrays()
+        )
+
+    def contents(self, number: Nodes | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What `evidence_contents` gives; `number` has the numbers that the nodes have in another tree."""
+        table, nodes = self.table, np.full(len(self.table), -1, dtype=np.int32)
+        if self.unit != 1.0:
+            table = table.copy()
+            self.kind.scale(table, self.unit)
+        actions = self.row >= 0
+        nodes[self.row[actions]] = self.node[actions]
+        observed = (table[:, 0] > 0.0) & (nodes >= 0)
+        nodes, table = nodes[observed], table[observed]
+        if number is not None:
+            nodes = number[nodes]
+        order = np.argsort(nodes)
+        return {"partial": self.is_partial}, {"evidence_of": nodes[order], "evidence": table[order], **self.extra}
 
 
 def living_contents(retired: list[int], clock: Clock, half_life: Any) -> tuple[dict[str, Any], dict[str, Any]]:

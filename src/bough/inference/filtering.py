@@ -29,6 +29,7 @@ from bough.model.model import Model
 
 _MOST_STEPS = 200
 _STILL = 1e-9  # the largest change of a score at the mode, relative to 1 + its size
+_FAR_FROM_OVERFLOW = 1e300
 
 
 class ContextCountEngine(VectorEngine):
@@ -51,7 +52,7 @@ class ContextCountEngine(VectorEngine):
         """Take over what `extra_arrays` gave."""
         self._log_probability[:] = arrays["log_probability"]
 
-    def observe(self, rows: Rows) -> None:
+    def observe(self, rows: Rows, settle: bool = True) -> None:  # noqa: ARG002
         """Add counts of leaves in contexts (n, d), one after the other; all or nothing."""
         contexts, exposure = rows.contexts, rows.exposure
         assert contexts is not None
@@ -83,14 +84,37 @@ class ContextCountEngine(VectorEngine):
             total += probability
             root = math.sqrt(max(m, LEAST))
             if not (math.isfinite(total) and math.isfinite(m) and math.isfinite(eta / root)):
-                raise ValueError(
-                    f"the reward {rewards[i]:g} of {exposure[i]:g} in a context of size "
-                    f"{np.abs(contexts[i]).max():g} cannot be computed with: its score may be {math.sqrt(v):.3g} off "
-                    f"{means[i] + offset:.3g}; give contexts of usual size, or a narrower prior"
-                )
+                raise _beyond_computing(rewards[i], exposure[i], contexts[i], means[i] + offset, v)
             row = np.append(root * contexts[i], eta / root + root * means[i])[None]
             self._observe_rows(slots[i : i + 1], row)
         return total
+
+    def check(self, rows: Rows) -> None:
+        """A `ValueError` where `observe` could not compute with one of these by itself; nothing changes.
+
+        What is so large that another order of summation might overflow is refused as well.
+        """
+        assert rows.contexts is not None
+        assert rows.exposure is not None
+        for leaf, reward, context, exposure in zip(
+            rows.leaves.tolist(), rows.rewards, rows.contexts, rows.exposure, strict=True
+        ):
+            mean = context @ self._mean
+            offset, v = self._score_moments(leaf, context)
+            m, eta, probability = sites.site(self._family, reward, exposure, mean, offset, v)
+            largest = max(abs(number) for number in (probability, m, eta / math.sqrt(max(m, LEAST)), v))
+            if not largest < _FAR_FROM_OVERFLOW:  # nor NaN
+                raise _beyond_computing(reward, exposure, context, mean + offset, v)
+
+    def _score_moments(self, leaf: int, context: Floats) -> tuple[float, float]:
+        """The mean of a leaf's score, as a deviation from the prior's, and its variance; it need not be touched."""
+        slot, untouched = self.slots.find_one(leaf), 0.0
+        while slot < 0 and leaf >= 0:
+            untouched += float(np.square(self._factor[self._class_of_node[leaf]] @ context).sum())
+            leaf = int(self._tree.parent[leaf])
+            slot = -1 if leaf < 0 else self.slots.find_one(leaf)
+        offset, v = draws.score_moments(context.copy(), slot, *self._rows_of_slots, np.empty(len(context)))
+        return offset, untouched + v
 
     @property
     def _rows_of_slots(self) -> tuple[Nodes, Nodes, Floats, Floats, Floats, Floats]:
@@ -126,7 +150,7 @@ class ContextCountEngine(VectorEngine):
         self._account[:] = account
         self._pull[count:], self._target[count:] = 0.0, 0.0  # new slots begin with these
 
-    def absorb(self, _leaves: Nodes, _statistics: Statistics) -> None:
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:  # noqa: ARG002
         """Sums over contexts do not say what a count in each of them was."""
         raise ValueError(
             "sums cannot tell which rewards came in which contexts, and counts need that; give the rows to update, or "
@@ -226,3 +250,11 @@ class ContextCountEngine(VectorEngine):
     def log_evidence(self) -> float:
         """The log probability of the counts, each given those before it; after `settle`, of the log as a whole."""
         return float(self._log_probability[0])
+
+
+def _beyond_computing(reward: float, exposure: float, context: Floats, score: float, v: float) -> ValueError:
+    """What to say of a reward that is finite, and whose site is not."""
+    return ValueError(
+        f"the reward {reward:g} of {exposure:g} in a context of size {np.abs(context).max():g} cannot be computed "
+        f"with: its score may be {math.sqrt(v):.3g} off {score:.3g}; give contexts of usual size, or a narrower prior"
+    )

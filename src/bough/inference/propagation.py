@@ -47,19 +47,19 @@ class CountEngine(ScalarEngine):
         ):  # fmt: skip
             self._touch(np.array([leaf], dtype=np.int32))
 
-    def observe(self, rows: Rows) -> None:
-        """Add counts of leaves: one refreshes its path, and a batch ends settled."""
+    def observe(self, rows: Rows, settle: bool = True) -> None:
+        """Add counts of leaves: one refreshes its path, and a batch ends settled unless that is left for later."""
         assert rows.exposure is not None
         weights = rows.counts
         counts = self._n_observations_of(weights, weights * rows.exposure)
         sums = (weights * rows.rewards, weights * rows.rewards**2, weights * rows.exposure, counts)
-        self._add(rows.leaves, *sums, settle=len(rows.leaves) > 1)
+        self._add(rows.leaves, *sums, settle=settle and len(rows.leaves) > 1)
 
-    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:
         """Add the counts that were summed for distinct leaves."""
         exposure = statistics.exposure_or_count
         counts = self._n_observations_of(statistics.count, exposure)
-        self._add(leaves, statistics.sum_y, statistics.sum_yy, exposure, counts, settle=True)
+        self._add(leaves, statistics.sum_y, statistics.sum_yy, exposure, counts, settle=settle)
 
     def _add(
         self, leaves: Nodes, totals: Floats, squares: Floats, exposure: Floats, counts: Floats, *, settle: bool
@@ -71,7 +71,7 @@ class CountEngine(ScalarEngine):
         )
         if self._faded != 1.0:  # all messages are made again before they are read
             return
-        self._sweep(slots)
+        self._sweep(np.unique(slots))  # once each, and relatives one after the other
         if settle:
             self._settle()
 

@@ -62,11 +62,11 @@ class ScalarEngine(TableEngine):
         ):  # fmt: skip
             self._touch(np.array([leaf], dtype=np.int32))
 
-    def observe(self, rows: Rows) -> None:
+    def observe(self, rows: Rows, settle: bool = True) -> None:  # noqa: ARG002
         """Add rewards of leaves; each touched node is refreshed once."""
         self._collect(rows.leaves, rows.counts, rows.rewards, np.zeros(len(rows.rewards)))
 
-    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:  # noqa: ARG002
         """Add the rewards that were summed for distinct leaves."""
         self._collect(leaves, statistics.count, *statistics.averages_and_spreads())
 

@@ -22,6 +22,7 @@ class Search:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._untouched: Untouched | None = None
+        self._noted: set[int] = set()  # classes of actions, until that is made
         self._alike: Alike | None = None
         self._limits: tuple[Floats, Floats] | None = None
         self._scale = 1.0  # that these are for
@@ -32,6 +33,8 @@ class Search:
         """What depends on the tree and the prior alone, made the first time: in a large tree that takes a while."""
         if self._untouched is None:
             self._untouched = Untouched(self._model.tree, self._model.classes.of_node)
+            for class_ in self._noted:
+                self._untouched.note_leaf_class(class_)
         return self._untouched
 
     def alike(self) -> Alike:
@@ -47,7 +50,9 @@ class Search:
 
     def note_leaf_class(self, class_: int) -> None:
         """Mind that an action of this class was added to the tree."""
-        if self.prepared().note_leaf_class(class_):
+        if self._untouched is None:
+            self._noted.add(class_)
+        elif self._untouched.note_leaf_class(class_):
             self._limits = None
 
     def best(

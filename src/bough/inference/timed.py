@@ -106,13 +106,13 @@ class Timed(Answers):
             self._answers.clear()
             self._engine.discount(given)
 
-    def _observe(self, rows: Rows) -> None:
+    def _observe(self, rows: Rows, settle: bool = True) -> None:
         """`update` of what has been checked, now."""
         with self._lock:
             self._answers.clear()
-            self._engine.observe(rows)
+            self._engine.observe(rows, settle)
 
-    def _observe_at(self, rows: Rows, at: Any) -> None:
+    def _observe_at(self, rows: Rows, at: Any, settle: bool) -> None:
         """`update` of what has been checked, at some time; nothing changes where the engine refuses it."""
         clock, times = self._ticked(at, len(rows.rewards))
         before, engine = self._clock, self._engine.snapshot() if self._engine.may_refuse else None
@@ -120,7 +120,7 @@ class Timed(Answers):
         try:
             aged = self._aged(rows, times)
             if len(aged.rewards):
-                self._observe(aged)
+                self._observe(aged, settle)
         except OutOfOrderError as error:  # before the engine changed
             self._clock = before
             self._engine.advance(before.elapsed)

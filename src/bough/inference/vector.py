@@ -75,7 +75,7 @@ class VectorEngine(TableEngine):
         """A reward of a contextual model comes in a context."""
         raise AssertionError("contextual models take rows")
 
-    def observe(self, rows: Rows) -> None:
+    def observe(self, rows: Rows, settle: bool = True) -> None:  # noqa: ARG002
         """Add rewards of leaves in contexts (n, d)."""
         assert rows.contexts is not None
         self._take_in_fading()
@@ -92,7 +92,7 @@ class VectorEngine(TableEngine):
             fewer = _flat(distinct, unpacked)
         self._take(distinct, sums, *fewer)
 
-    def absorb(self, leaves: Nodes, statistics: Statistics) -> None:
+    def absorb(self, leaves: Nodes, statistics: Statistics, settle: bool = True) -> None:  # noqa: ARG002
         """Add the rewards that were summed for distinct leaves, as at most d rows per leaf."""
         self._take_in_fading()
         rows, values, residual = statistics.as_rows(self._mean)

@@ -151,9 +151,19 @@ class PosteriorPolicy(LivingPolicy):
     # -- learning ------------------------------------------------------------------------------
 
     def update(
-        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
+        self,
+        action: Any,
+        reward: Any,
+        context: Any = None,
+        *,
+        trials: Any = None,
+        exposure: Any = None,
+        at: Any = None,
+        settle: bool = True,
     ) -> None:
         """Learn from one reward, or from arrays of them, earned `at` some time; as `Posterior.update`.
+
+        With ``settle=False`` a batch of clicks or counts leaves `posterior.settle()` to the caller.
 
         >>> import bough
         >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
@@ -162,14 +172,14 @@ class PosteriorPolicy(LivingPolicy):
         HierTS(n_actions=2, n_observations=1)
         """
         if self._refit is None:
-            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at)
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at, settle=settle)
             return
         with self._refit.lock:
-            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at)
+            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at, settle=settle)
             many = trials is not None or not _checks.is_one(reward)
             self._refit.after(math.inf if many else 1, self.posterior)
 
-    def absorb(self, statistics: Statistics) -> None:
+    def absorb(self, statistics: Statistics, *, settle: bool = True) -> None:
         """Learn from rows that come summed; as `Posterior.absorb`.
 
         >>> import bough
@@ -179,10 +189,10 @@ class PosteriorPolicy(LivingPolicy):
         HierTS(n_actions=2, n_observations=3)
         """
         if self._refit is None:
-            self.posterior.absorb(statistics)
+            self.posterior.absorb(statistics, settle=settle)
             return
         with self._refit.lock:
-            self.posterior.absorb(statistics)
+            self.posterior.absorb(statistics, settle=settle)
             self._refit.after(math.inf, self.posterior)
 
     def _learn(self, place: int, reward: float, context: Floats | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 
@@ -22,6 +23,7 @@ KINDS = {
     "unknown-experiment": Kind(404, "There is no such experiment"),
     "unknown-decision": Kind(404, "There is no such decision"),
     "unknown-node": Kind(404, "There is no such node"),
+    "unknown-key": Kind(404, "There is no such key"),
     "wrong-method": Kind(405, "The address does not take this method"),
     "too-slow": Kind(408, "The body took too long to arrive"),
     "same-id": Kind(409, "The id stands for something else"),
@@ -38,7 +40,7 @@ KINDS = {
 """The codes, which docs/service-problems.md explains one by one."""
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 - RFC 9457 calls it so
     """What is wrong, the value, and the remedy.
 
     >>> problem = Problem("unknown-decision", "there is no decision 'd7'", value="d7", remedy="give the id of one")
@@ -47,10 +49,23 @@ class Problem(Exception):
     """
 
     def __init__(
-        self, code: str, detail: str, *, value: Any = None, remedy: str | None = None, retry_after: float | None = None
+        self,
+        code: str,
+        detail: str,
+        *,
+        value: Any = None,
+        remedy: str | None = None,
+        retry_after: float | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
-        self.code, self.detail, self.value, self.remedy, self.retry_after = code, detail, value, remedy, retry_after
+        self.code, self.detail, self.value, self.retry_after = code, detail, value, retry_after
+        self.remedy = remedy or detail.partition("; ")[2] or None
+        """What to do about it; where it is not given, what the detail says after a semicolon."""
+        self.headers = dict(headers or {})
+        """What HTTP wants beside the body: Retry-After, Allow, WWW-Authenticate."""
+        if retry_after is not None:
+            self.headers["retry-after"] = str(max(1, math.ceil(retry_after)))
 
     @property
     def status(self) -> int:
@@ -77,5 +92,4 @@ def refused(error: Exception, code: str = "invalid-value", value: Any = None) ->
     'give at most 3, the number of actions to choose from'
     """
     message = str(error.args[0]) if error.args else str(error)
-    _, _, remedy = message.partition("; ")
-    return Problem(code, message, value=value, remedy=remedy or None)
+    return Problem(code, message, value=value)

@@ -15,6 +15,7 @@ Learning = Literal["at_once", "at_close"]
 CLOSE = "!close"
 """The id of the outcome that the close of a window adds up to; no client can give such an id."""
 CANCEL = "!cancel"
+RETRACT = "!retract"
 
 
 class Position(NamedTuple):
@@ -63,7 +64,7 @@ class DecisionRow(msgspec.Struct):
         return Key(self.experiment, self.id)
 
 
-OutcomeKind = Literal["reward", "closed", "default", "late", "cancelled"]
+OutcomeKind = Literal["reward", "closed", "default", "late", "cancelled", "retracted"]
 
 
 class OutcomeRow(msgspec.Struct):
@@ -74,7 +75,7 @@ class OutcomeRow(msgspec.Struct):
     slot: int
     """Which of the actions of the decision."""
     id: str
-    """The reward's own id, empty where it has none; CLOSE and CANCEL are those of the service."""
+    """The reward's own id, empty where it has none; CLOSE, CANCEL and RETRACT are those of the service."""
     at: float
     kind: OutcomeKind
     value: float
@@ -85,7 +86,7 @@ class OutcomeRow(msgspec.Struct):
     earned: float
     """When the decision was made, which is when the reward counts as earned."""
     learn: bool
-    """Whether the model learns from it."""
+    """Whether the model learns from it, or, of what is retracted, unlearns it."""
     xid: int = 0
     seq: int = 0
 
@@ -95,7 +96,7 @@ class OutcomeRow(msgspec.Struct):
         return Position(self.xid, self.seq)
 
 
-ChangeKind = Literal["tree", "action", "model", "config", "tick", "retract", "key"]
+ChangeKind = Literal["tree", "action", "model", "config", "tick", "key"]
 
 
 class ChangeRow(msgspec.Struct):

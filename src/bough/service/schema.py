@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from bough.service.records import Context, Learning, Mode, Name
+from bough.service.records import Context, Learning, Mode, Name, OutcomeKind
 
 Id = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:~-]*\Z", description=(
     "1 to 128 letters, digits, and . _ : ~ - after the first"))]  # fmt: skip
@@ -67,7 +67,7 @@ class ActionChange(_Body):
     under: Name | None = None
 
 
-class ExperimentConfig(_Body, frozen=True):
+class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """How an experiment decides and learns."""
 
     mode: Mode = "learn"
@@ -106,10 +106,7 @@ class TreeBody(_Body):
 
 
 class RefitBody(_Body):
-    """A refit of the prior from all that was observed."""
-
-    adopt: bool = True
-    """Whether decisions are made by it from then on; otherwise it is only a version that can be put."""
+    """A refit of the prior from all that was observed; there is nothing to say."""
 
 
 class EvaluateBody(_Body):
@@ -118,6 +115,61 @@ class EvaluateBody(_Body):
     since: float | None = None
     until: float | None = None
     estimators: list[Literal["ips", "snips", "dm", "dr"]] | None = None
+
+
+Scope = Literal["decide", "reward", "read", "admin"]
+
+
+class KeyBody(_Body):
+    """A key to make."""
+
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=4)]
+    """What it may do; admin includes all."""
+    experiment: ExperimentName | None = None
+    """The only experiment that it is for; None for all."""
+    rate: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    """Requests per second; None for the service's own limit."""
+
+
+# -- queries ---------------------------------------------------------------------------------------
+
+
+class TreeQuery(_Body):
+    """A part of the tree."""
+
+    node: str | UnsetType = UNSET
+    """The node to begin with; the root unless given. A name that is a number is meant where no text is so called."""
+    levels: Annotated[int, Meta(ge=1, le=4)] = 2
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 40
+    """Children per node."""
+
+
+class TopQuery(_Body):
+    """The best actions."""
+
+    k: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+
+class SeriesQuery(_Body):
+    """The latest minutes."""
+
+    minutes: Annotated[int, Meta(ge=1, le=10_080)] = 60
+
+
+class SearchQuery(_Body):
+    """A part of a name."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=256)]
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+
+class ExportQuery(_Body):
+    """Which decisions, and how they are written."""
+
+    format: Literal["ndjson", "parquet"] = "ndjson"
+    since: Annotated[float, Meta(ge=0, le=1e12)] | UnsetType = UNSET
+    """Seconds since 1970; the beginning unless given."""
+    until: Annotated[float, Meta(ge=0, le=1e12)] | UnsetType = UNSET
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -173,6 +225,270 @@ class Accepted(Struct):
 
     seq: int
     model_version: int
+
+
+class ProblemBody(Struct, omit_defaults=True):
+    """What is wrong, the value, and the remedy, in the shape of RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    value: Any = None
+    remedy: str | None = None
+
+
+class RewardResult(Struct, omit_defaults=True):
+    """What became of one reward of a batch."""
+
+    decision_id: str
+    status: Literal["learned", "open", "late", "logged", "refused"]
+    replayed: bool = False
+    reward_id: str | None = None
+    slot: int = 0
+    problem: ProblemBody | None = None
+    """Why it was refused."""
+
+
+class RewardResults(Struct):
+    """A result for each reward of a batch, in its order."""
+
+    results: list[RewardResult]
+    refused: int
+
+
+class Outcome(Struct, omit_defaults=True):
+    """One thing that came of a decision."""
+
+    at: float
+    kind: OutcomeKind
+    value: float
+    learn: bool
+    """Whether the model learns from it."""
+    slot: int = 0
+    reward_id: str | None = None
+    trials: float | None = None
+    exposure: float | None = None
+
+
+class DecisionInfo(Struct, omit_defaults=True):
+    """A decision as it was logged, and what has come of it."""
+
+    decision_id: str
+    at: float
+    status: Literal["inactive", "open", "rewarded", "defaulted", "cancelled"]
+    actions: list[Name]
+    model_version: int
+    learned_seq: int
+    mode: Mode
+    outcomes: list[Outcome]
+    context: Context | None = None
+    offered: dict[str, Any] | None = None
+    propensity: list[float] | None = None
+    active: float | None = None
+    closes: float | None = None
+
+
+class BestNode(Node):
+    """A node with the 95% interval of its mean reward."""
+
+    low: float
+    high: float
+
+
+class Top(Struct):
+    """The best actions, the best one first."""
+
+    nodes: list[BestNode]
+    observations: int
+    at: float
+
+
+class TreeNode(Node, omit_defaults=True):
+    """A node with some of its children."""
+
+    retired: bool = False
+    more: int = 0
+    """How many of its children are not shown."""
+    children: list[TreeNode] = []
+
+
+class TreeView(Struct):
+    """A part of the tree."""
+
+    node: TreeNode
+    path: list[Name]
+    """From the root to the node, itself included."""
+    level: int | str
+    """What the level of the node is called, or its depth."""
+    low: float
+    """The 95% interval of the mean reward of the node."""
+    high: float
+    observations: int
+    """How many rewards were observed at or below it."""
+    prior_deviation: list[float]
+    """What the deviation of a node of each depth, the root's first, was before all observations."""
+
+
+class FoundNode(Node):
+    """A node whose name was searched for."""
+
+    path: list[Name]
+    retired: bool
+
+
+class Found(Struct):
+    """The nodes whose names have what was searched for."""
+
+    nodes: list[FoundNode]
+
+
+class Series(Struct):
+    """What happened over time, in spans of equal lengths: one entry for each."""
+
+    seconds: int
+    """The length of a span."""
+    start: list[int]
+    """When each began, in seconds since 1970."""
+    decisions: list[int]
+    rewards: list[int]
+    mean: list[float | None]
+    """Of the rewards; None where there were none."""
+    low: list[float | None]
+    """The 95% interval of that mean; None where there were fewer than 2 rewards."""
+    high: list[float | None]
+    late: list[int]
+    agreement: list[float | None]
+    """The share of decisions in the mode observe that were as suggested; None where there were none."""
+
+
+class ExplainedNode(Struct):
+    """A node on the path to the action of a decision, beside its siblings."""
+
+    name: Name
+    level: int | str
+    mean: float
+    low: float
+    high: float
+    rank: int
+    """1 where no sibling has a higher mean reward."""
+    of: int
+    """How many it is ranked among, itself included; retired actions are not."""
+    observations: int
+    share: float
+    """Of all observations."""
+    observed_mean: float | None
+    decisions: int
+
+
+class Explained(Struct):
+    """Why an action was chosen, by what is known now."""
+
+    decision_id: str
+    action: Name
+    nodes: list[ExplainedNode]
+    """From the root down to the action; empty where that cannot be said any more, and `note` says why."""
+    sentence: str
+    """The same in words."""
+    note: str
+    """What the numbers are known from."""
+    propensity: float | None
+    """How likely it was to be chosen, as it was logged."""
+    gain_left: float | None
+    """What the best of the actions would earn more per decision, as far as is known; None where that takes long."""
+
+
+class ExperimentInfo(Struct):
+    """An experiment as it is now."""
+
+    name: str
+    created: float
+    config: ExperimentConfig
+    model_version: int
+    """0 where it has no model yet."""
+    actions: int
+    observations: int
+    learned: int
+    """How many records of the log were learned from."""
+    learned_seq: int
+    refit: str | None
+    """What the last refit is doing, or came to; None where there was none."""
+
+
+class Experiments(Struct):
+    """All experiments."""
+
+    experiments: list[ExperimentInfo]
+
+
+class Refitting(Struct):
+    """A refit that goes on in the background; `GET /v1/{experiment}` says when its version is there."""
+
+    status: Literal["started"]
+    model_version: int
+    """The present version."""
+
+
+class Estimate(Struct):
+    """What the present policy would have earned per decision, and by how much more than was earned."""
+
+    estimator: str
+    value: float | None
+    low: float | None
+    high: float | None
+    lift: float | None
+    lift_low: float | None
+    lift_high: float | None
+
+
+class Evaluation(Struct):
+    """The present policy, judged by the logged decisions."""
+
+    decisions: int
+    logged_value: float | None
+    estimates: list[Estimate]
+    usable: bool
+    """Whether the log can tell."""
+    notes: list[str]
+
+
+class KeyInfo(Struct, omit_defaults=True):
+    """A key, without its token."""
+
+    id: str
+    scopes: list[Scope]
+    created: float
+    experiment: str | None = None
+    rate: float | None = None
+    revoked: float | None = None
+
+
+class KeyMade(KeyInfo, kw_only=True):
+    """A new key; this is the only time that its token is shown."""
+
+    token: str
+
+
+class Keys(Struct):
+    """All keys, also those that were revoked."""
+
+    keys: list[KeyInfo]
+
+
+class Health(Struct):
+    """That the process answers."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Ready(Struct):
+    """That the log has been replayed, the writer lives, and little is left to learn."""
+
+    status: Literal["ready"]
+    lag: float
+    """Seconds since what was learned last was logged, where there is more to learn; 0 where there is not."""
+    keeper: bool
 
 
 def encoded(value: Any) -> bytes:

@@ -70,7 +70,10 @@ class Catalogue:
 
     def copy(self) -> Catalogue:
         """A catalogue that goes on by itself."""
-        return copy.deepcopy(self, {id(self.tree): self.tree})
+        twin = copy.copy(self)
+        for name in ("_number", "_names", "_parents", "_depths", "_gone", "_categories", "_more_children"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
 
     # -- looking up ----------------------------------------------------------------------------
 

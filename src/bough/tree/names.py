@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from bough._arrays import Integers, Names, Nodes
+from bough._arrays import Flags, Integers, Names, Nodes
 from bough.tree.name_columns import (
     are_equal,
     as_column,
@@ -36,6 +36,7 @@ _BOOL_HASHES = (0, 1)  # of False and True, and so of all that equals them
 _SUGGEST_UP_TO = 5_000  # looking for a close match among more names than this is too slow
 _SHOWN = 3  # names in a suggestion
 _SEARCH_UP_TO = 100_000  # reading more names than this for an error is too slow
+_MANY = 2_000  # names that it pays to sort before they are looked up
 
 
 class UnknownNameError(KeyError):
@@ -201,10 +202,7 @@ class StoredNames:
             wanted = hashes_of(column) if column is not None else hash_each(given, len(given))
         except TypeError:
             return np.fromiter(map(self.find, given), np.int32, len(given))
-        hashes, nodes = self._index
-        position = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
-        found = nodes[position]
-        likely = self.names(found)
+        found, likely, known = self._likely(wanted)
         sure = np.ones(len(given), dtype=np.bool_)
         for i in ((wanted == 0) | (wanted == 1)).nonzero()[0].tolist():  # as _BOOL_HASHES
             sure[i] = is_bool(given[i]) == is_bool(likely[i])
@@ -212,13 +210,30 @@ class StoredNames:
             if likely == given and sure.all():
                 return found
             # What shares its hash with another name is looked up by itself.
-            known = hashes[position] == wanted
             for i, (name, one) in enumerate(zip(given, likely, strict=True)):
                 if not (sure[i] and name == one):
                     found[i] = self.find(name) if known[i] else -1
         except TypeError:  # pandas.NA will not say what it equals
             return np.fromiter(map(self.find, given), np.int32, len(given))
         return found
+
+    def _likely(self, wanted: Integers) -> tuple[Nodes, list[Hashable], Flags]:
+        """For each hash the node that most likely has it, the name of that, and whether any name has the hash.
+
+        Of many, each is looked for once and names are read in the order in which they lie in memory.
+        """
+        hashes, nodes = self._index
+        if len(wanted) < _MANY:
+            position = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
+            found = nodes[position]
+            return found, self.names(found), hashes[position] == wanted
+        distinct, of_wanted = np.unique(wanted, return_inverse=True)
+        position = np.minimum(np.searchsorted(hashes, distinct), len(hashes) - 1)
+        found, known = nodes[position], hashes[position] == distinct
+        order = np.argsort(found)
+        names = np.empty(len(found), dtype=object)
+        names[order] = np.fromiter(self.names(found[order]), dtype=object, count=len(found))
+        return found[of_wanted], names[of_wanted].tolist(), known[of_wanted]
 
     def found_in(self, other: StoredNames) -> Nodes:
         """(V,) the node that has the same name among those of another tree, or -1.

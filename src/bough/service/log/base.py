@@ -49,7 +49,7 @@ class Transaction(Protocol):
         ...
 
     def states(self, keys: Collection[Key]) -> dict[Key, State]:
-        """Those of the decisions that there are, with their outcomes; no other transaction changes them until the end."""
+        """Those of the decisions that there are, with their outcomes; nobody else changes them until the end."""
         ...
 
     def add_decisions(self, rows: Sequence[DecisionRow]) -> dict[Key, DecisionRow]:
@@ -62,6 +62,10 @@ class Transaction(Protocol):
 
     def set_states(self, rows: Sequence[DecisionRow]) -> None:
         """Write `active`, `closes` and `open` of decisions whose states were read."""
+        ...
+
+    def lock_changes(self, experiment: int) -> Position:
+        """Have nobody else append changes of an experiment until the end; the position of the last one, or (0, 0)."""
         ...
 
     def add_change(self, row: ChangeRow) -> None:
@@ -108,8 +112,8 @@ class Log(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
         """A transaction that is committed at the end of the ``with`` statement, and rolled back by an exception.
 
-        Raises `LogBusyError` at once where another process writes, `LogFullError` where the disk is full, and `LogError`
-        for whatever else the database says.
+        Raises `LogBusyError` at once where another process writes, `LogFullError` where the disk is full, and
+        `LogError` for whatever else the database says.
         """
         ...
 
@@ -128,7 +132,7 @@ class Log(Protocol):
     # -- reading: any thread, also while something is appended ------------------------------------
 
     def read_after(self, position: Position, limit: int) -> list[Record]:
-        """The records after a position, of all experiments, in order, and never one that another could still precede."""
+        """The records after a position, of all experiments, in order, and none that another could still precede."""
         ...
 
     def wait(self, timeout: float) -> bool:
@@ -145,6 +149,10 @@ class Log(Protocol):
 
     def due(self, experiment: int, now: float, limit: int) -> list[Key]:
         """Open decisions whose windows have closed, the oldest first."""
+        ...
+
+    def n_open(self, experiment: int) -> int:
+        """How many decisions wait for their windows to close."""
         ...
 
     def decisions_after(self, experiment: int, position: Position, limit: int) -> list[tuple[Position, DecisionRow]]:
@@ -199,6 +207,14 @@ class Log(Protocol):
         Only outcomes up to a position go, which a snapshot must hold, and only decisions of which all have gone. It is
         done in pieces, each in a transaction of its own. How many decisions it were.
         """
+        ...
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes that it takes, by what for."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Move what is written beside the database's file into it, where there is such a thing."""
         ...
 
     # -- life ------------------------------------------------------------------------------------

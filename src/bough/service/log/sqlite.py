@@ -212,6 +212,12 @@ class SqliteLog:
         with self._reader() as reader:
             return [Key(*row) for row in reader.execute(_DUE, (experiment, now, limit))]
 
+    def n_open(self, experiment: int) -> int:
+        """How many decisions wait for their windows to close."""
+        with self._reader() as connection:
+            query = "SELECT count(*) FROM decisions WHERE experiment = ? AND open = 1"
+            return int(connection.execute(query, (experiment,)).fetchone()[0])
+
     def decisions_after(self, experiment: int, position: Position, limit: int) -> list[tuple[Position, DecisionRow]]:
         """The decisions of an experiment in the order in which they were logged, from a position of their own on."""
         with self._reader() as reader:

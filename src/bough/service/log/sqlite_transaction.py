@@ -133,6 +133,12 @@ class SqliteTransaction:
         self._cursor.executemany(_SET_STATE, values)
 
     @_guarded
+    def lock_changes(self, experiment: int) -> Position:
+        """The position of the last change of an experiment, or (0, 0); nobody else writes before the end anyway."""
+        found = self._cursor.execute("SELECT max(seq) FROM changes WHERE experiment = ?", (experiment,)).fetchone()[0]
+        return Position(0, found or 0)
+
+    @_guarded
     def add_change(self, row: ChangeRow) -> None:
         """Append a change; sets its `seq`."""
         row.seq, row.xid = self._numbers("records", 1), 0

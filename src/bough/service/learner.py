@@ -1,0 +1,265 @@
+"""What an experiment has learned: an agent that changes only by what the log has, in the log's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from bough.data.rows import checked_context
+from bough.model.covariance import by_depth, by_height
+from bough.model.model import Model
+from bough.policies.thompson import HierTS
+from bough.service.problems import Problem, refused
+from bough.service.records import ChangeRow, Name, OutcomeRow, Position
+from bough.service.schema import ExperimentConfig
+from bough.service.trials import trial
+from bough.tree.tree import Tree
+
+_ONE_BY_ONE = 64  # rewards: with fewer, a batch takes longer than each by itself
+Refused = list[tuple[Position, str]]
+
+
+class Learner:
+    """The agent of an experiment, and how far in the log it has learned."""
+
+    def __init__(self, id: int, name: str, config: ExperimentConfig, seed: Any = None) -> None:
+        self.id, self.name, self.config = id, name, config
+        self.agent: HierTS | None = None
+        self.base: Model | None = None
+        """The model as the file of its version has it; single changes of the catalogue leave it as it is."""
+        self.model_version = 0
+        self.created = 0.0
+        self.position = Position()
+        self.last_change = Position()
+        self.n_learned = 0
+        """How many records were learned from."""
+        self.options: dict[str, Any] = {}
+        """What an agent's file says of how it decides."""
+        self._seed = seed
+
+    def ready_agent(self) -> HierTS:
+        """The agent; a problem where there is none yet."""
+        if self.agent is None:
+            raise Problem(
+                "no-model",
+                f"the experiment {self.name!r} has no model yet; put one at /v1/{self.name}/model",
+                remedy=f"put one at /v1/{self.name}/model",
+            )
+        return self.agent
+
+    # -- rewards -----------------------------------------------------------------------------------
+
+    def learn(self, rows: Sequence[OutcomeRow]) -> Refused:
+        """Learn from outcomes, in the order of the log; those that could not be learned, and why."""
+        taught = [row for row in rows if row.learn]
+        together = len(taught) > _ONE_BY_ONE and not any(row.kind == "retracted" for row in taught)
+        refused_rows = self._learn_together(taught) if together else self._learn_each(taught)
+        self.n_learned += len(taught) - len(refused_rows)
+        if rows:
+            self.position = max(self.position, rows[-1].position)
+        return refused_rows
+
+    def _learn_each(self, rows: Sequence[OutcomeRow]) -> Refused:
+        refused_rows: Refused = []
+        fades = self.config.half_life is not None
+        for row in rows:
+            try:
+                agent = self.ready_agent()
+                if row.kind == "retracted":
+                    _retract(agent, row, fades)
+                elif fades or row.trials is not None or row.exposure is not None:
+                    at = row.earned if fades else None
+                    agent.update(row.action, row.value, row.context, trials=row.trials, exposure=row.exposure, at=at)
+                else:
+                    agent.update(row.action, row.value, row.context)
+            except (ValueError, KeyError, Problem) as error:
+                refused_rows.append((row.position, _reason(error)))
+        return refused_rows
+
+    def _learn_together(self, rows: Sequence[OutcomeRow]) -> Refused:
+        """Learn from many outcomes at once; counts are left to be settled later."""
+        try:
+            agent = self.ready_agent()
+            model = agent._model
+            columns: dict[str, Any] = {}
+            if not model.is_scalar:
+                columns["context"] = np.array([checked_context(model, row.context) for row in rows])
+            for name in ("trials", "exposure"):
+                given = [getattr(row, name) for row in rows]
+                if any(one is not None for one in given):
+                    columns[name] = np.array([1.0 if one is None else one for one in given])
+            if self.config.half_life is not None:
+                columns["at"] = np.array([row.earned for row in rows])
+            actions, values = [row.action for row in rows], np.array([row.value for row in rows])
+            agent.update(actions, values, **columns, settle=False)
+        except (ValueError, KeyError, Problem):  # nothing has changed: some of them cannot be learned
+            return self._learn_each(rows)
+        return []
+
+    def settle(self) -> None:
+        """Refine what was learned in batches, where rewards are counts."""
+        if self.agent is not None and self.agent._model.is_scalar:
+            self.agent.posterior.settle()
+
+    def restore(self, agent: HierTS, base: Model, header: dict[str, Any]) -> None:
+        """Go on from a snapshot, whose header says how far it has learned."""
+        self.agent, self.base = agent, base
+        self.config = checked_config(header["config"])
+        self.position, self.last_change = Position(*header["position"]), Position(*header["last_change"])
+        self.model_version, self.n_learned = int(header["model_version"]), int(header["n_learned"])
+        self.options = header["options"]
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What a snapshot says beside the agent."""
+        return {
+            "config": msgspec.to_builtins(self.config),
+            "position": list(self.position),
+            "last_change": list(self.last_change),
+            "model_version": self.model_version,
+            "n_learned": self.n_learned,
+            "options": self.options,
+        }
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    def apply(self, change: ChangeRow, file: Any = None) -> None:
+        """Make a change that is in the log; `file` is the tree, the model or the agent that it names.
+
+        A `ValueError`, `KeyError` or `Problem`, and nothing changes, where it cannot be made.
+        """
+        try:
+            self.agent = self._changed(self.agent, change, file)
+        finally:
+            self.position = max(self.position, change.position)
+            self.last_change = max(self.last_change, change.position)
+        if change.kind == "model":
+            self.model_version = int(change.body["version"])
+            self.base = file if isinstance(file, Model) else file._model
+        elif change.kind == "config":
+            self.config = checked_config(change.body["config"])
+
+    def check(self, change: ChangeRow, file: Any = None) -> None:
+        """Refuse a change that could not be made, before it is in the log."""
+        try:
+            if change.kind == "config":
+                self._check_config(checked_config(change.body["config"]))
+            else:
+                self._changed(None if self.agent is None else trial(self.agent), change, file)
+        except KeyError as error:
+            raise refused(error, "unknown-action") from None
+        except ValueError as error:
+            raise refused(error, "conflict" if change.kind == "config" else "invalid-value") from None
+
+    def check_retractions(self, rows: Sequence[OutcomeRow]) -> None:
+        """Refuse to take back what the model cannot take back."""
+        agent = trial(self.ready_agent())
+        try:
+            for row in rows:
+                _retract(agent, row, self.config.half_life is not None)
+        except KeyError as error:
+            raise refused(error, "unknown-action") from None
+        except ValueError as error:
+            raise refused(error, "conflict") from None
+
+    def _check_config(self, config: ExperimentConfig) -> None:
+        if self.agent is not None and config.half_life != self.config.half_life:
+            raise ValueError(
+                f"half_life is {config.half_life!r}, and that of the experiment is {self.config.half_life!r}; "
+                "it stays what it is: make another experiment"
+            )
+        if self.agent is not None and config.default is not None:
+            likelihood = self.agent._model.likelihood
+            if not likelihood.is_plain(config.default):
+                raise ValueError(f"default is {config.default:g}, which is no reward of this model; give one that is")
+
+    def _changed(self, agent: HierTS | None, change: ChangeRow, file: Any) -> HierTS | None:
+        """The agent after a change; the same one, changed, or another."""
+        body = change.body
+        if change.kind == "model" and (agent is None or body.get("afresh")):
+            return self._begun(file)
+        if change.kind in ("config", "key"):
+            return agent
+        agent = self.ready_agent() if agent is None else agent
+        if change.kind == "model":
+            model = file if isinstance(file, Model) else file._model
+            if body.get("refit"):
+                model = _on_tree_of(agent.posterior.model, model)
+            agent.adopt(model, gone=body.get("gone", "retire"))
+        elif change.kind == "tree":
+            assert isinstance(file, Tree)
+            agent.adopt(file, renamed=body.get("renamed"), gone=body.get("gone", "retire"))
+        elif change.kind == "action":
+            _change_action(agent, body["op"], body["names"], body.get("under"))
+        elif change.kind == "tick":
+            if self.config.half_life is not None and (agent.now is None or body["now"] > agent.now):
+                agent.now = float(body["now"])
+        else:
+            raise ValueError(f"there is no change of the kind {change.kind!r}; a newer bough may have made it")
+        return agent
+
+    def _begun(self, file: Any) -> HierTS:
+        """An agent that begins with a model, or goes on from an agent's file, with random numbers of its own."""
+        half_life = self.config.half_life
+        if isinstance(file, Model):
+            if file.drift_half_life is not None:
+                raise ValueError(
+                    "the model drifts, and rewards come out of order here, which drift does not allow; "
+                    "give a model without drift, and the experiment a half_life"
+                )
+            check_names(file.tree)
+            return HierTS(file, seed=self._seed, half_life=half_life)
+        check_names(file._model.tree)
+        self.options = {name: value for name, value in file._options.items() if name != "refit"}
+        return HierTS.resume(file.posterior, seed=self._seed, **self.options, half_life=half_life)
+
+
+def checked_config(body: dict[str, Any]) -> ExperimentConfig:
+    """A configuration from the log."""
+    try:
+        return msgspec.convert(body, ExperimentConfig)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+def check_names(tree: Tree) -> None:
+    """Refuse names that JSON would change."""
+    for name in tree.actions:
+        if not isinstance(name, (str, int, np.str_, np.integer)) or isinstance(name, bool):
+            what = f"an action is called {name!r}, a {type(name).__name__}"
+            raise ValueError(f"{what}; the service takes text and whole numbers")
+
+
+def _on_tree_of(model: Model, fitted: Model) -> Model:
+    """The prior of a refit, on the tree that there is now: the catalogue may have changed while it was learned."""
+    classes = fitted.classes
+    prior = by_depth(list(classes.table)) if classes.kind == "depth" else by_height(list(classes.table))
+    return replace(fitted, tree=model.tree, covariance=prior)
+
+
+def _change_action(agent: HierTS, op: str, names: list[Name], under: Name | None) -> None:
+    if op in ("add", "move"):
+        if under is None:
+            raise ValueError(f"under is missing; say below which category to {op}")
+        if op == "add":
+            agent.add(names, under)
+        else:
+            for name in names:
+                agent.move(name, under)
+    elif op in ("retire", "restore", "forget"):
+        getattr(agent, op)(names)
+    else:
+        raise ValueError(f"op is {op!r}; give add, retire, restore, forget or move")
+
+
+def _retract(agent: HierTS, row: OutcomeRow, fades: bool) -> None:
+    at = row.earned if fades else None
+    agent.retract(row.action, row.value, row.context, trials=row.trials, exposure=row.exposure, at=at)
+
+
+def _reason(error: Exception) -> str:
+    return str(error.args[0]) if error.args else type(error).__name__

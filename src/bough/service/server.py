@@ -1,0 +1,117 @@
+"""Starting a service: the log, the first key, the experiment, and the server around it."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import uvicorn
+
+from bough.service.access import Events
+from bough.service.app import App
+from bough.service.auth import SCOPES, make_key
+from bough.service.changes import first_model
+from bough.service.listening import address_of, listen
+from bough.service.log import open_log
+from bough.service.log.base import Log
+from bough.service.records import ChangeRow
+from bough.service.service import Service
+from bough.service.settings import Settings
+
+_SWITCH_INTERVAL = 0.001  # seconds: Python's 5 ms are long beside a request
+
+
+class Started(NamedTuple):
+    """What a service says when it has begun to listen."""
+
+    address: str
+    key: str | None
+    """The first key, which is shown this once; None where there were keys already."""
+    experiment: str | None
+
+
+def first_key(log: Log, now: float) -> str | None:
+    """A key with all scopes, where there is none yet; its token, which is shown this once."""
+    if log.keys():
+        return None
+    token, row = make_key(SCOPES, at=now)
+    with log.transaction() as transaction:
+        transaction.add_key(row)
+        transaction.add_change(ChangeRow(0, now, "key", "start", {"created": row.id}))
+    return token
+
+
+def serve(
+    settings: Settings,
+    *,
+    data: Path | None = None,
+    database: str | None = None,
+    model: Path | None = None,
+    experiment: str | None = None,
+    demo: bool = False,
+    say: Callable[[Started], object] = print,
+) -> None:
+    """Serve until told to stop."""
+    with listen(settings.host, settings.port) as listener:
+        _serve(listener, settings, data, database, model, experiment, demo, say)
+
+
+def _serve(
+    listener: socket.socket,
+    settings: Settings,
+    data: Path | None,
+    database: str | None,
+    model: Path | None,
+    experiment: str | None,
+    demo: bool,
+    say: Callable[[Started], object],
+) -> None:
+    log = open_log(data, database, exclusive=True)
+    try:
+        if demo:
+            from bough.service.demo import demo_model
+            from bough.service.files import model_bytes
+
+            experiment = experiment or "demo"
+            start = None if model is not None else model_bytes(demo_model())
+        else:
+            start = None
+        if model is not None:
+            start = model.read_bytes()
+        if start is not None or experiment is not None:
+            first_model(log, experiment, start, time.time())
+        token = first_key(log, time.time())  # last: one that is not shown is lost
+    except BaseException:
+        log.close()
+        raise
+    service = Service(log, settings, Events(quiet=settings.quiet))
+    application: Any = App(service)
+    if settings.cors:
+        from starlette.middleware.cors import CORSMiddleware
+
+        application = CORSMiddleware(application, allow_origins=list(settings.cors), allow_methods=["*"],
+                                     allow_headers=["authorization", "content-type"])  # fmt: skip
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    gc.freeze()
+    say(Started(address_of(listener), token, experiment))
+    config = uvicorn.Config(
+        application,
+        loop="uvloop",
+        http="httptools",
+        lifespan="on",
+        access_log=False,
+        proxy_headers=False,
+        log_level="warning",
+        server_header=False,
+        limit_concurrency=settings.most_connections,
+        timeout_graceful_shutdown=int(settings.grace_seconds),
+    )
+    server = uvicorn.Server(config)
+    server.run([listener])
+    if not server.started:
+        raise ValueError("the service could not start; its log on the standard error says why")
