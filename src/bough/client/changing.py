@@ -110,9 +110,10 @@ def put_model(model: bytes | str | os.PathLike[str]) -> Call[Accepted]:
         model.save("model.bough")
         client.put_model("model.bough")
     """
-    content = (
-        bytes(model) if isinstance(model, (bytes, bytearray, memoryview)) else values.path(model, "model").read_bytes()
-    )
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        content = bytes(model)
+    else:
+        content = values.path(model, "model").read_bytes()
     return Call("PUT", "model", answers.accepted, content, BYTES, is_long=True)
 
 
