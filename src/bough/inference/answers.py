@@ -125,7 +125,7 @@ class Answers(ABC):
         tree and added, also those that have gone.
         """
         with self._lock:
-            if nodes is None and not self._catalogue.is_changed:
+            if nodes is None and self._engine.model.is_scalar and not self._catalogue.is_changed:
                 return self._engine.node_moments(context)
             if nodes is None:
                 above = self._catalogue.parents

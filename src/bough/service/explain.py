@@ -116,8 +116,8 @@ def _sentence(nodes: list[ExplainedNode]) -> str:
     """What a manager reads: of the category right below the root, or of the action where that is there."""
     node = nodes[min(1, len(nodes) - 1)]
     words = {1: "best", 2: "second best", 3: "third best"}
-    plain = "actions" if len(nodes) <= 2 else "categories"
-    kind = plain if isinstance(node.level, int) else f"nodes of level {node.level}"
+    level = node.level if isinstance(node.level, str) else "action" if len(nodes) <= 2 else "category"
+    kind = f"{level[:-1]}ies" if level.endswith("y") else f"{level}s"
     rank = words.get(node.rank, f"number {node.rank:,}")
     text = f"of {node.of:,} {kind}, {node.name!r} looks {rank}"
     if node.observed_mean is None:

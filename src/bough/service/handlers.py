@@ -211,7 +211,7 @@ async def actions(call: Call) -> schema.Accepted:
 
 
 async def refit(call: Call) -> Reply:
-    call.service.changer.refit(call.own, call.by)
+    await call.service.changer.refit(call.own, call.by)
     return Reply(202, schema.Refitting("started", call.own.model_version))
 
 

@@ -17,7 +17,7 @@ _LOOKED_AT = 1 << 23  # bytes of names, of which categories come first, for thos
 _INDEXES: WeakKeyDictionary[Tree, NameIndex] = WeakKeyDictionary()
 
 
-def find_nodes(index: NameIndex, catalogue: Catalogue, decisions: Integers, text: str, n: int) -> list[int]:
+def find_nodes(catalogue: Catalogue, decisions: Integers, text: str, n: int) -> list[int]:
     """The nodes whose names contain the text in any case, the best first, at most n of them.
 
     First come names that are it, or whose last part is; then those that begin with it, or whose last part does; then
@@ -28,6 +28,7 @@ def find_nodes(index: NameIndex, catalogue: Catalogue, decisions: Integers, text
     if not wanted:
         return []
     tree = catalogue.tree
+    index = _index_of(tree)
     sep = folded(tree.sep)
     candidates = dict.fromkeys(index.containing(wanted, _MOST))
     if len(candidates) == _MOST:  # there are more
@@ -46,7 +47,7 @@ def find_nodes(index: NameIndex, catalogue: Catalogue, decisions: Integers, text
     return ranked[:n]
 
 
-def index_of(tree: Tree) -> NameIndex:
+def _index_of(tree: Tree) -> NameIndex:
     """The names of a tree, which are kept as long as the tree is; of a million it takes half a second to make."""
     index = _INDEXES.get(tree)
     if index is None:

@@ -20,6 +20,7 @@ from bough.service.traffic import Traffic
 
 _QUANTILE = 1.959963984540054  # of a 95% interval
 _MANY = 20_000  # nodes whose mean rewards are not computed where most of them cannot be among the best
+_SHARE = 0.1  # of all nodes, from which on it is quicker to compute all
 _BINS = 64  # of variances
 _ROUNDING = 1e-6  # of a mean reward, which is an integral
 
@@ -104,11 +105,10 @@ class Moment:
 
     def scores(self, nodes: Nodes) -> tuple[Floats, Floats]:
         """The means and the variances of the scores of nodes."""
-        return self.posterior._moments_of(nodes, self.context)
-
-    def all_scores(self) -> tuple[Floats, Floats]:
-        """The means and the variances of the scores of all nodes, of the tree and added."""
-        return self.posterior._moments_of(None, self.context)
+        if len(nodes) < _SHARE * self.catalogue.n_tree_nodes:
+            return self.posterior._moments_of(nodes, self.context)
+        score, variance = self.posterior._moments_of(None, self.context)
+        return score[nodes], variance[nodes]
 
     def weights(self, nodes: Nodes) -> tuple[Floats, float]:
         """How many observations there are at or below nodes, and at all."""

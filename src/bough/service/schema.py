@@ -106,10 +106,7 @@ class TreeBody(_Body):
 
 
 class RefitBody(_Body):
-    """A refit of the prior from all that was observed."""
-
-    adopt: bool = True
-    """Whether decisions are made by it from then on; otherwise it is only a version that can be put."""
+    """A refit of the prior from all that was observed; there is nothing to say."""
 
 
 class EvaluateBody(_Body):

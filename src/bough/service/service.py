@@ -113,6 +113,7 @@ class Service:
         for task in self._tasks:
             with suppress(asyncio.CancelledError, Exception):
                 await task
+        await self.changer.stop()
         await self.keeper.stop()
         await self.writer.close()
         self.log.close()

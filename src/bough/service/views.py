@@ -17,7 +17,7 @@ from bough import _checks
 from bough._arrays import Floats, Integers, Nodes
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.explain import Explained, ExplainedNode, explained
-from bough.service.name_search import find_nodes, index_of
+from bough.service.name_search import find_nodes
 from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields, moment_of
 from bough.service.over_time import Series, series
 from bough.service.records import Name
@@ -131,10 +131,9 @@ def top(
     n = _checks.whole_number("n", n, least=1)
     _checks.one_of("order", order, ("mean", "uncertain", "retired"))
     with moment_of(agent, traffic, context) as moment:
-        score, variance = moment.all_scores()
         nodes = _candidates(moment, level, order == "retired")
-        moment.keep_slots()
-    score, variance = score[nodes], variance[nodes]  # nobody has to wait for what follows
+        score, variance = moment.scores(nodes)
+        moment.keep_slots()  # so that nobody has to wait for what follows
     if order == "uncertain":
         best = np.argsort(-variance, kind="stable")[:n]
     else:
@@ -243,8 +242,9 @@ def _row_below(moment: Moment, row: _Row, most: int) -> _Row:
 
 
 def _rounded(numbers: NodeNumbers) -> NodeNumbers:
-    columns = ("mean", "deviation", "low", "high", "observed_mean")
-    return replace(numbers, **{name: short(getattr(numbers, name)) for name in columns})
+    names = ("mean", "deviation", "low", "high", "observed_mean")
+    columns: dict[str, Any] = {name: short(getattr(numbers, name)) for name in names}
+    return replace(numbers, **columns)
 
 
 def short(values: Floats) -> Floats:
@@ -278,12 +278,13 @@ def search(agent: PosteriorPolicy, traffic: Traffic, text: str, n: int = 20, con
     if not isinstance(text, str):
         raise ValueError(f"text is {text!r:.80}; give a part of a name")
     n = _checks.whole_number("n", n, least=1)
-    tree = agent.posterior._engine.model.tree
-    index = index_of(tree)  # before anyone has to wait for it
     with moment_of(agent, traffic, context) as moment:
-        if moment.model.tree is not tree:  # there is another since
-            index = index_of(moment.model.tree)
-        nodes = np.array(find_nodes(index, moment.catalogue, moment.decisions, text, n), dtype=np.int32)
+        catalogue, decisions = moment.catalogue, moment.decisions
+    chosen = find_nodes(catalogue, decisions, text, n)  # nobody has to wait for it
+    with moment_of(agent, traffic, context) as moment:
+        if moment.catalogue is not catalogue:  # there is another since, with other numbers
+            chosen = [moment.catalogue.find(catalogue.name(node)) for node in chosen]
+        nodes = np.array([node for node in chosen if node >= 0], dtype=np.int32)
         found = list(fields(moment, moment.numbers(nodes)))
         paths = [moment.names(np.array(moment.path(node), dtype=np.int32)) for node in nodes.tolist()]
     retired = [node in moment.retired for node in nodes.tolist()]

@@ -80,7 +80,7 @@ def test_an_older_database_ends_with_the_schema_of_a_new_one(old, tmp_path_facto
 def test_migrating_again_changes_nothing(old):
     SqliteLog(old).close()
     before = dump(old)
-    SqliteLog(old).close()
+    SqliteLog(old, exclusive=False).close()
     assert dump(old) == before
 
 
