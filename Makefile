@@ -4,11 +4,13 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 PAGES := README.md CONTRIBUTING.md CHANGELOG.md docs/*.md
 
-.PHONY: help reproduce test check format bench validate docs reference pictures clean
+.PHONY: help serve reproduce test soak check format bench validate docs reference pictures clean
 
 help:
+	@echo "make serve     start the decision service with a made-up shop, http://127.0.0.1:8000"
 	@echo "make reproduce run the paper's experiments into reproduction/"
 	@echo "make test      run the tests"
+	@echo "make soak      run the service for hours under load, killed again and again, and watch its memory"
 	@echo "make check     ruff, mypy, import-linter, mdformat and the docs build"
 	@echo "make format    lay out the code and the pages as make check wants them"
 	@echo "make bench     print the speed as ratios, and write the table and the chart of docs/performance.md"
@@ -18,11 +20,17 @@ help:
 	@echo "make pictures  draw the pictures of the README and the docs again"
 	@echo "make clean     remove .venv and everything that was built"
 
+serve: .venv/.serve
+	@$(BIN)/bough serve --data data/demo --demo
+
 reproduce: .venv/.reproduce
 	@$(BIN)/bough reproduce
 
 test: .venv/.test
 	@$(BIN)/python -m pytest
+
+soak: .venv/.test
+	@$(BIN)/python -m pytest -c soak/pytest.ini soak
 
 check: .venv/.check
 	@$(BIN)/ruff check --quiet .

@@ -63,6 +63,19 @@ def test_the_link_goes_up_and_back(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("variance", [0.0, 0.01, 0.7, 9.0])
+def test_the_variance_of_the_mean_reward_is_that_of_a_normal_score(name, variance):
+    likelihood = model_of(name).likelihood
+    scores = np.linspace(-4.0, 3.0, 9)
+    z = np.linspace(-12.0, 12.0, 40_001)
+    weights = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+    values = likelihood.mean_reward(scores[:, None] + np.sqrt(variance) * z)
+    wanted = np.square(values - (values @ weights)[:, None]) @ weights
+    found = likelihood.reward_variance(scores, np.full(9, variance))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_the_kernels_have_the_same_log_likelihood(name):
     kind = MODELS[name].kind
     if kind.is_conjugate:

@@ -96,9 +96,6 @@ def test_each_slot_of_a_slate_has_a_reward_of_its_own(desk: Desk) -> None:
     assert [one.action for one in desk.states[row.id].outcomes] == [row.actions[2], row.actions[0]]
 
 
-
-
-
 def test_rewards_add_up_to_one_observation_when_the_window_closes() -> None:
     desk = Desk(begun(config=WINDOWED))
     row = desk.decide(now=0.0)

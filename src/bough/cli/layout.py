@@ -46,9 +46,21 @@ def reference_of(parser: Parser) -> str:
 
 
 def commands_of(parser: Parser) -> dict[str, Parser]:
-    """The parser of each command, by name."""
-    subparsers = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    return dict(subparsers.choices)
+    """The parser of each command, by name; one that has commands of its own, such as key, stands for these."""
+    found: dict[str, Parser] = {}
+    for name, command in _choices(parser).items():
+        own = _choices(command)
+        found |= {f"{name} {part}": one for part, one in own.items()} if own else {name: command}
+    return found
+
+
+def _choices(parser: Parser) -> dict[str, Parser]:
+    return {
+        name: command
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, command in action.choices.items()
+    }
 
 
 def _shell(examples: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import bough
-from bough.cli import agent_parser, commands
+from bough.cli import agent_parser, commands, service_parser
 from bough.cli.layout import Parser, reference_of
 from bough.cli.options import (
     TREE_READS,
@@ -47,6 +47,11 @@ def make_parser() -> Parser:
         agent_parser.add_best,
         agent_parser.add_evaluate,
         agent_parser.add_adopt,
+        service_parser.add_serve,
+        service_parser.add_key,
+        service_parser.add_export,
+        service_parser.add_rebuild,
+        service_parser.add_prune,
         _add_data,
     ):
         add(subparsers)

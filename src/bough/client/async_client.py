@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
 
-from bough.client import calls, transport, values
+from bough.client import calls, changing, looking, transport, values
 from bough.client.answers import Decided, Rewarded
 from bough.client.buffer import Buffer
 from bough.client.call import Call, described
@@ -92,26 +92,26 @@ class AsyncClient:
     activate = _method(calls.activate)
     cancel = _method(calls.cancel)
     retract = _method(calls.retract)
-    decision = _method(calls.decision)
-    explain = _method(calls.explain)
-    top = _method(calls.top)
-    tree = _method(calls.tree)
-    search = _method(calls.search)
-    series = _method(calls.series)
-    export = _method(calls.export)
-    evaluate = _method(calls.evaluate)
-    describe = _method(calls.describe)
-    health = _method(calls.health)
-    ready = _method(calls.ready)
-    add = _method(calls.add)
-    retire = _method(calls.retire)
-    restore = _method(calls.restore)
-    forget = _method(calls.forget)
-    move = _method(calls.move)
-    put_tree = _method(calls.put_tree)
-    put_model = _method(calls.put_model)
-    configure = _method(calls.configure)
-    refit = _method(calls.refit)
+    decision = _method(looking.decision)
+    explain = _method(looking.explain)
+    top = _method(looking.top)
+    tree = _method(looking.tree)
+    search = _method(looking.search)
+    series = _method(looking.series)
+    export = _method(looking.export)
+    evaluate = _method(looking.evaluate)
+    describe = _method(looking.describe)
+    health = _method(looking.health)
+    ready = _method(looking.ready)
+    add = _method(changing.add)
+    retire = _method(changing.retire)
+    restore = _method(changing.restore)
+    forget = _method(changing.forget)
+    move = _method(changing.move)
+    put_tree = _method(changing.put_tree)
+    put_model = _method(changing.put_model)
+    configure = _method(changing.configure)
+    refit = _method(changing.refit)
 
     async def _run(self, steps: Steps[T]) -> T:
         found: httpx.Response | Failure | None = None

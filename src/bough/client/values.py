@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import reprlib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 Name = str | int
 Context = list[float] | dict[str, Any]
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}")
+_PLAIN = (float, int, str, bool, list, dict)
 _TIMES = ("m", "M")  # numpy's, which would turn into numbers of nanoseconds
 _EXPERIMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def plain(value: Any) -> Any:
     """Python's own number, text or list for one of numpy's or of another library of arrays."""
+    if type(value) in _PLAIN:
+        return value
     if getattr(getattr(value, "dtype", None), "kind", None) in _TIMES:
         raise ValueError(f"{reprlib.repr(value)} is a time; give numbers or text")
     return value.tolist() if hasattr(value, "tolist") else value
@@ -172,3 +177,10 @@ def experiment(value: Any) -> str:
             f"experiment is {reprlib.repr(value)}; give 1 to 64 letters, digits, _ and - with a letter or digit first"
         )
     return value
+
+
+def path(value: Any, what: str) -> Path:
+    """The path of a file."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"{what} is {reprlib.repr(value)}; give the path of a file")
+    return Path(value)

@@ -118,6 +118,23 @@ class Answers(ABC):
                 context = checked_context(model, context)
             return self._engine.action_moments(context)
 
+    def _moments_of(self, nodes: Nodes | None, context: Floats | None) -> tuple[Floats, Floats]:
+        """The posterior mean and variance of the scores of some nodes, in a context that has been checked.
+
+        It takes the paths to them alone, and single changes stay on top of the tree. None stands for all nodes, of the
+        tree and added, also those that have gone.
+        """
+        with self._lock:
+            if nodes is None and self._engine.model.is_scalar and not self._catalogue.is_changed:
+                return self._engine.node_moments(context)
+            if nodes is None:
+                above = self._catalogue.parents
+                return self._engine.some_moments(np.arange(len(above), dtype=np.int32), above, context)
+            needed, position = self._catalogue.with_ancestors(nodes)
+            mean, variance = self._engine.some_moments(needed, position, context)
+            place = np.searchsorted(needed, nodes)
+            return mean[place], variance[place]
+
     def mean_reward(self, context: Any = None, level: float = 0.95) -> MeanReward:
         """The mean reward of each action, in `tree.actions` order, with the credible interval of that level.
 

@@ -151,6 +151,10 @@ class Engine(Protocol):
         """(V,) and (V,): the mean and the variance of each node's score."""
         ...
 
+    def some_moments(self, nodes: Nodes, parent_position: Nodes, context: Any) -> tuple[Floats, Floats]:
+        """(n,) and (n,): the mean and the variance of the scores of nodes (ascending, closed under parents)."""
+        ...
+
     def action_moments(self, context: Any) -> tuple[Floats, Floats]:
         """(K,) and (K,): the mean and the variance of each action's score."""
         ...
@@ -174,6 +178,10 @@ class Engine(Protocol):
 
     def slot_counts(self) -> Integers:
         """(T,) the observations at or below each slot."""
+        ...
+
+    def slot_averages(self) -> Floats:
+        """(T,) the mean of the rewards at or below each slot; NaN where there are none."""
         ...
 
 
@@ -389,3 +397,13 @@ class TableEngine(ABC):
     def slot_counts(self) -> Integers:
         """(T,) the observations at or below each slot."""
         return np.rint(self.slot_weights()).astype(np.int64)
+
+    def slot_averages(self) -> Floats:
+        """(T,) the mean of the rewards at or below each slot; NaN where there are none."""
+        sums = np.zeros((2, self.slots.count))
+        actions = np.flatnonzero(self.slots.row >= 0)
+        sums[:, actions] = self.kind.totals(self.table[self.slots.row[actions]])
+        total, size = (self.slots.add_up(each) for each in sums)
+        averages = np.full(len(size), np.nan)
+        np.divide(total, size, out=averages, where=size > 0.0)
+        return averages

@@ -48,6 +48,10 @@ class Evidence(ABC):
     def statistics(self, actions: Names, table: Floats) -> Statistics:
         """The sums of the rewards of these actions, as `Statistics`."""
 
+    @abstractmethod
+    def totals(self, table: Floats) -> tuple[Floats, Floats]:
+        """(n,) and (n,): the sum of the rewards of each row, and what their mean is over: rewards, or exposure."""
+
     def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:  # noqa: ARG002
         """The same evidence for a model with another prior mean."""
         return table.copy()
@@ -80,6 +84,9 @@ class RewardEvidence(Evidence):
     def statistics(self, actions: Names, table: Floats) -> Statistics:
         count, mean, spread = table.T
         return Statistics(actions, count, count * mean, spread + count * mean**2)
+
+    def totals(self, table: Floats) -> tuple[Floats, Floats]:
+        return table[:, scalar.COUNT] * table[:, scalar.MEAN], table[:, scalar.COUNT]
 
     def _scale(self, table: Floats, factor: float) -> None:
         table[:, [scalar.COUNT, scalar.SPREAD]] *= factor
@@ -115,6 +122,9 @@ class DriftEvidence(Evidence):
             "sums cannot tell when rewards came, so a posterior of actions that drift has none; keep the log itself"
         )
 
+    def totals(self, table: Floats) -> tuple[Floats, Floats]:
+        return np.zeros(len(table)), np.zeros(len(table))  # which are not kept
+
     def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
         """What actions and parents deviate by grows by the same; what no parent explains of rewards does not."""
         moved = table.copy()
@@ -149,6 +159,9 @@ class CountEvidence(Evidence):
     def statistics(self, actions: Names, table: Floats) -> Statistics:
         count, total, squares, exposure = table.T[:4]
         return Statistics(actions, count, total, squares, exposure=exposure)
+
+    def totals(self, table: Floats) -> tuple[Floats, Floats]:
+        return table[:, propagation.TOTAL], table[:, propagation.EXPOSURE]
 
     def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
         """Sites and cavities speak of deviations from the mean."""
@@ -216,6 +229,9 @@ class ContextEvidence(Evidence):
         count, total, residual = table.T[: vector.TRIANGLE]
         xx, xy = np.einsum("nij,nik->njk", R, R), np.einsum("nij,ni->nj", R, z)
         return Statistics(actions, count, total, np.square(z).sum(axis=1) + residual, xy, xx)
+
+    def totals(self, table: Floats) -> tuple[Floats, Floats]:
+        return table[:, vector.TOTAL], table[:, vector.COUNT]
 
     def _scale(self, table: Floats, factor: float) -> None:
         table[:, : vector.TRIANGLE] *= factor

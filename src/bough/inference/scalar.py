@@ -192,6 +192,16 @@ class ScalarEngine(TableEngine):
         """(V,) the mean and the variance of each node."""
         return self.mean(), self.covariance()
 
+    def some_moments(self, nodes: Nodes, parent_position: Nodes, _context: None = None) -> tuple[Floats, Floats]:
+        """(n,) the mean and the variance of nodes (ascending, closed under parents)."""
+        self._made_good()
+        means, variances = np.empty(len(nodes)), np.empty(len(nodes))
+        classes = self._class_of_node.take(nodes, mode="clip")  # nodes beyond the tree's have slots
+        draws.moments_of_some(
+            means, variances, parent_position, classes, self._variance, self._mean, self.slots.find(nodes), self._law
+        )
+        return means, variances
+
     def action_moments(self, _context: None = None) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's score."""
         return self._tree.at_leaves(self.mean()), self._tree.at_leaves(self.covariance())

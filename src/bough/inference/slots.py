@@ -16,6 +16,7 @@ from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels import slots as kernels
 from bough.tree.tree import Tree
 
+_MANY = 10_000  # nodes
 _Array = TypeVar("_Array", bound=np.ndarray[Any, Any])
 
 
@@ -92,6 +93,10 @@ class Slots:
 
     def find(self, nodes: Nodes) -> Nodes:
         """The slot of each node; -1 where it is untouched."""
+        if len(nodes) > _MANY and 2 * len(nodes) > nodes.max():  # most of all nodes: no need to look each up
+            slot_of = np.full(1 + max(int(nodes.max()), int(self.node.max(initial=0))), -1, dtype=np.int32)
+            slot_of[self.node] = np.arange(self.count, dtype=np.int32)
+            return slot_of[nodes]
         found = np.empty(len(nodes), dtype=np.int32)
         kernels.find_all(nodes, self._node, self._table, found)
         return found

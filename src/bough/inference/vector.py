@@ -291,6 +291,17 @@ class VectorEngine(TableEngine):
         """(V,) the mean and the variance of each node's product with the context."""
         return scores_in(context, self.mean()), self._score_variances(context)
 
+    def some_moments(self, nodes: Nodes, parent_position: Nodes, context: Floats) -> tuple[Floats, Floats]:
+        """(n,) the mean and the variance of the scores of nodes (ascending, closed under parents) in the context."""
+        self._made_good()
+        mean, variance, kept = np.empty(len(nodes)), np.empty(len(nodes)), self.slots
+        draws.score_moments_of_some(
+            mean, variance, context, parent_position, self._class_of_node.take(nodes, mode="clip"),
+            self.class_deviations(context) ** 2, kept.find(nodes), kept.parent, kept.class_, self._factor,
+            self._triangle, self._pull, self._target,
+        )  # fmt: skip
+        return mean + float(context @ self._mean), variance
+
     def action_moments(self, context: Floats) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's mean reward in that context."""
         means = scores_in(context, self._tree.at_leaves(self.mean()))

@@ -53,6 +53,9 @@ class Gaussian(Likelihood):
     def expected_reward(self, mean: Floats, variance: Floats) -> Floats:  # noqa: ARG002
         return mean
 
+    def reward_variance(self, mean: Floats, variance: Floats) -> Floats:  # noqa: ARG002
+        return variance
+
     def score_of(self, mean_reward: float) -> float:
         return mean_reward
 

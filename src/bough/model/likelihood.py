@@ -16,6 +16,8 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Floats, Names
 
+_STEPS = np.linspace(-8.0, 8.0, 81)  # deviations; sums of smooth functions over even steps are nearly exact
+_SHARES = np.exp(-0.5 * _STEPS**2) / np.exp(-0.5 * _STEPS**2).sum()
 LARGEST = 1e150  # the square of anything larger is no longer a number
 
 
@@ -78,6 +80,11 @@ class Likelihood(ABC):
     @abstractmethod
     def expected_reward(self, mean: Floats, variance: Floats) -> Floats:
         """The mean reward where the score is normal."""
+
+    def reward_variance(self, mean: Floats, variance: Floats) -> Floats:
+        """The variance of the mean reward where the score is normal."""
+        values = np.asarray(self.mean_reward(mean[:, None] + np.sqrt(variance)[:, None] * _STEPS))
+        return np.asarray(np.square(values - (values @ _SHARES)[:, None]) @ _SHARES)
 
     @abstractmethod
     def score_of(self, mean_reward: float) -> float:

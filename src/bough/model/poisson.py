@@ -39,6 +39,10 @@ class Poisson(Likelihood):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(mean + 0.5 * variance))
 
+    def reward_variance(self, mean: Floats, variance: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(2.0 * mean + variance) * np.expm1(variance))
+
     def score_of(self, mean_reward: float) -> float:
         return float(np.log(mean_reward))
 

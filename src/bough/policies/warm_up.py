@@ -86,6 +86,7 @@ def _ask(agent: Any) -> None:
             ask(context, **narrowed)
     agent.update(*batch)
     agent.best(context, samples=2)
+    agent.posterior._moments_of(np.arange(2, dtype=np.int32), context)  # as a service shows them
     if model.is_scalar or model.kind.sums_suffice:
         agent.absorb(Statistics.from_rows(*batch))
     agent.decide(context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from bough.service.schema import encoded
 from bough.service.service import Service
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Receive = Callable[[], Coroutine[Any, Any, MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _JSON = (b"content-type", b"application/json")
@@ -156,9 +156,7 @@ def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
         raise Problem("invalid-body", "the body is nested too deeply", remedy="send a flat JSON object") from None
 
 
-async def _stream(
-    send: Send, status: int, headers: list[tuple[bytes, bytes]], parts: AsyncIterator[bytes]
-) -> int:
+async def _stream(send: Send, status: int, headers: list[tuple[bytes, bytes]], parts: AsyncIterator[bytes]) -> int:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     sent = 0
     async for part in parts:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,8 +12,9 @@ from bough.service.files import digest_of, file_of, tree_bytes
 from bough.service.log.base import Log, LogError, Transaction
 from bough.service.problems import Problem, refused
 from bough.service.records import ChangeKind, ChangeRow, ExperimentRow, ModelRow
-from bough.service.refits import evidence_of, refitted
+from bough.service.refits import evidence_of, refitted_elsewhere
 from bough.service.schema import Accepted, ActionChange, ExperimentConfig, ExperimentName, TreeBody
+from bough.service.trials import trial
 from bough.service.writer import not_written
 
 if TYPE_CHECKING:
@@ -97,16 +96,15 @@ class Changer:
             for _ in range(_MOST_TRIES):
                 if kind == "model":
                     body["version"] = experiment.model_version + 1
-                await asyncio.to_thread(experiment.check, change, file)
+                if "refit" not in body:  # the prior of a refit goes with any catalogue, and trying it takes long
+                    await asyncio.to_thread(experiment.check, change, file)
                 try:
                     await self.append(lambda transaction: _log(transaction, experiment, change, data))
                     break
                 except _BehindError:
                     await asyncio.sleep(0.05)  # the tail is about to read it
             else:
-                raise Problem(
-                    "conflict", "others change the experiment all the time; try again", remedy="try again"
-                )
+                raise Problem("conflict", "others change the experiment all the time; try again", remedy="try again")
             await service.tail.until(change.position)
         why = service.refusals.get(change.position)
         if why is not None:
@@ -126,13 +124,15 @@ class Changer:
         """What the last refit is doing, or came to."""
         return self._refit_said.get(experiment.id)
 
-    def refit(self, experiment: Experiment, by: str) -> None:
+    async def refit(self, experiment: Experiment, by: str) -> None:
         """Learn the prior from all that was observed, in another process, and go on with it."""
         running = self._refits.get(experiment.id)
         if running is not None and not running.done():
             raise Problem("conflict", "a refit is running; wait until it is done", remedy="wait until it is done")
+        self._refits[experiment.id] = asyncio.current_task()  # type: ignore[assignment]
         try:
-            evidence = evidence_of(experiment, self._service.log)
+            agent = trial(experiment.ready_agent())  # so that decisions need not wait
+            evidence = await asyncio.to_thread(evidence_of, agent, experiment, self._service.log)
         except ValueError as error:
             raise refused(error, "conflict") from None
         self._refit_said[experiment.id] = "running"
@@ -141,8 +141,7 @@ class Changer:
     async def _refitted(self, experiment: Experiment, evidence: Any, by: str) -> None:
         service = self._service
         try:
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-                data = await asyncio.wrap_future(pool.submit(refitted, *evidence))
+            data = await refitted_elsewhere(evidence)
             accepted = await self.put_model(experiment, data, by, refit=True)
             said = f"done: version {accepted.model_version}"
             service.metrics.refitted(True)

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
 import bough
 from bough.service import schema, views
 from bough.service.auth import make_key
@@ -141,12 +143,14 @@ async def explain(call: Call) -> Any:
 
 async def tree(call: Call) -> Any:
     agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
-    return await asyncio.to_thread(views.tree, agent, traffic, query.node, query.levels, query.limit)
+    node = None if query.node is UNSET else query.node
+    return await asyncio.to_thread(views.tree, agent, traffic, node, query.levels, query.limit)
 
 
 async def top(call: Call) -> Any:
     agent, traffic = call.own.ready_agent(), call.service.traffic[call.own.id]
-    return await asyncio.to_thread(views.top, agent, traffic, call.query.k)
+    found = await asyncio.to_thread(views.top, agent, traffic, call.query.k)
+    return schema.Top(found, agent.posterior.n_observations, call.service.now())
 
 
 async def series(call: Call) -> Any:
@@ -156,7 +160,7 @@ async def series(call: Call) -> Any:
 
 async def search(call: Call) -> Any:
     agent, traffic = call.own.ready_agent(), call.service.traffic[call.own.id]
-    return await asyncio.to_thread(views.search, agent, traffic, call.query.q, call.query.limit)
+    return schema.Found(await asyncio.to_thread(views.search, agent, traffic, call.query.q, call.query.limit))
 
 
 async def export(call: Call) -> Stream:
@@ -207,7 +211,7 @@ async def actions(call: Call) -> schema.Accepted:
 
 
 async def refit(call: Call) -> Reply:
-    call.service.changer.refit(call.own, call.by)
+    await call.service.changer.refit(call.own, call.by)
     return Reply(202, schema.Refitting("started", call.own.model_version))
 
 
@@ -224,9 +228,7 @@ def _key_info(row: Any) -> schema.KeyInfo:
 
 
 async def create_key(call: Call) -> Reply:
-    token, row = make_key(
-        call.body.scopes, at=call.service.now(), experiment=call.body.experiment, rate=call.body.rate
-    )
+    token, row = make_key(call.body.scopes, at=call.service.now(), experiment=call.body.experiment, rate=call.body.rate)
 
     def work(transaction: Any) -> None:
         transaction.add_key(row)
@@ -234,7 +236,7 @@ async def create_key(call: Call) -> Reply:
 
     await call.service.changer.append(work)
     call.service.keys_changed()
-    made = schema.KeyMade(row.id, row.scopes, row.created, row.experiment, row.rate, token=token)
+    made = schema.KeyMade(row.id, call.body.scopes, row.created, row.experiment, row.rate, token=token)
     return Reply(201, made)
 
 
@@ -272,7 +274,7 @@ async def ready(call: Call) -> schema.Ready:
 
 
 async def metrics(call: Call) -> Reply:
-    body, media = call.service.metrics.page(call.service)
+    body, media = await asyncio.to_thread(call.service.metrics.page, call.service)
     return Reply(200, body, media)
 
 

@@ -180,7 +180,7 @@ class Keeper:
     def _look_after_files(self) -> None:
         """Have what the database writes beside its file go into it, so that it does not grow for ever."""
         log = self._service.log
-        if log.sizes().get("wal", 0) > self._service.settings.checkpoint_bytes:
+        if log.sizes().get("waiting", 0) > self._service.settings.checkpoint_bytes:
             log.checkpoint()
 
     # -- propensities ----------------------------------------------------------------------------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from bough.data.rows import checked_context
+from bough.model.covariance import by_depth, by_height
 from bough.model.model import Model
 from bough.policies.thompson import HierTS
 from bough.service.problems import Problem, refused
@@ -184,7 +186,10 @@ class Learner:
             return agent
         agent = self.ready_agent() if agent is None else agent
         if change.kind == "model":
-            agent.adopt(file if isinstance(file, Model) else file._model, gone=body.get("gone", "retire"))
+            model = file if isinstance(file, Model) else file._model
+            if body.get("refit"):
+                model = _on_tree_of(agent.posterior.model, model)
+            agent.adopt(model, gone=body.get("gone", "retire"))
         elif change.kind == "tree":
             assert isinstance(file, Tree)
             agent.adopt(file, renamed=body.get("renamed"), gone=body.get("gone", "retire"))
@@ -227,6 +232,13 @@ def check_names(tree: Tree) -> None:
         if not isinstance(name, (str, int, np.str_, np.integer)) or isinstance(name, bool):
             what = f"an action is called {name!r}, a {type(name).__name__}"
             raise ValueError(f"{what}; the service takes text and whole numbers")
+
+
+def _on_tree_of(model: Model, fitted: Model) -> Model:
+    """The prior of a refit, on the tree that there is now: the catalogue may have changed while it was learned."""
+    classes = fitted.classes
+    prior = by_depth(list(classes.table)) if classes.kind == "depth" else by_height(list(classes.table))
+    return replace(fitted, tree=model.tree, covariance=prior)
 
 
 def _change_action(agent: HierTS, op: str, names: list[Name], under: Name | None) -> None:

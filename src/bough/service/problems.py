@@ -40,7 +40,7 @@ KINDS = {
 """The codes, which docs/service-problems.md explains one by one."""
 
 
-class Problem(Exception):
+class Problem(Exception):  # noqa: N818 - RFC 9457 calls it so
     """What is wrong, the value, and the remedy.
 
     >>> problem = Problem("unknown-decision", "there is no decision 'd7'", value="d7", remedy="give the id of one")

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import pickle
+import sys
 from typing import Any
 
 from bough.data.rows import Observations
 from bough.learning.fit import fit_prior
 from bough.model.model import Model
+from bough.policies.thompson import HierTS
 from bough.service.experiment import Experiment
 from bough.service.files import model_bytes, start_of
 from bough.service.log.base import Log
 from bough.service.records import OutcomeRow, Position
 
 _LEAST = 2  # observations
+_POLITE = 10  # how much a refit gives way to decisions
 
 
-def evidence_of(experiment: Experiment, log: Log) -> tuple[bytes, Any, str]:
+def evidence_of(agent: HierTS, experiment: Experiment, log: Log) -> tuple[bytes, Any, str]:
     """What `refitted` is given: the model, what was observed, and which nodes share a variance."""
-    agent = experiment.ready_agent()
     model = agent.posterior.model
     by = model.classes.kind
     if by not in ("depth", "height"):
@@ -60,3 +65,30 @@ def refitted(model_file: bytes, data: Any, by: str) -> bytes:
     root = model.classes.table[model.classes.of_node[0]]
     fit = fit_prior(model.tree, data, by, root=root, model=type(model), features=model.features)
     return model_bytes(fit.model)
+
+
+async def refitted_elsewhere(evidence: tuple[bytes, Any, str]) -> bytes:
+    """`refitted`, in a process of its own, which gives way to decisions; it ends when nobody waits for it any more."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bough.service.refits",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        found, said = await process.communicate(pickle.dumps(evidence))
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode:
+        lines = said.decode(errors="replace").strip().splitlines()
+        raise RuntimeError(lines[-1] if lines else f"it ended with {process.returncode}")
+    return found
+
+
+def main() -> None:
+    """Read what `evidence_of` found from the standard input, and write the file of the model."""
+    os.nice(_POLITE)
+    sys.stdout.buffer.write(refitted(*pickle.loads(sys.stdin.buffer.read())))
+
+
+if __name__ == "__main__":
+    main()

@@ -17,7 +17,6 @@ from bough.service.records import ExperimentRow, Position, SnapshotRow
 from bough.service.snapshot import Frozen, encode, frozen, peek, thawed
 from bough.service.traffic import Sums, Traffic
 
-
 _ARRAYS: dict[str, tuple[Any, tuple[int | None, ...]]] = {
     "names": (np.uint8, (None,)),
     "decisions": (np.int64, (None,)),

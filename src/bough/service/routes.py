@@ -102,12 +102,12 @@ _TABLE = (
         "A decision, and what has come of it",
     ),
     Route(
-        "explain", "GET", "/v1/{experiment}/decisions/{id}/explain", "read", None, {200: schema.Explanation},
+        "explain", "GET", "/v1/{experiment}/decisions/{id}/explain", "read", None, {200: schema.Explained},
         ("unknown-decision", "unknown-node", "no-model"),
         "Why an action was chosen: the path to it, in numbers",
     ),
     Route(
-        "tree", "GET", "/v1/{experiment}/tree", "read", None, {200: schema.Tree}, ("unknown-node", "no-model"),
+        "tree", "GET", "/v1/{experiment}/tree", "read", None, {200: schema.TreeView}, ("unknown-node", "no-model"),
         "A part of the tree, the best children first", schema.TreeQuery,
     ),
     Route(

@@ -106,10 +106,7 @@ class TreeBody(_Body):
 
 
 class RefitBody(_Body):
-    """A refit of the prior from all that was observed."""
-
-    adopt: bool = True
-    """Whether decisions are made by it from then on; otherwise it is only a version that can be put."""
+    """A refit of the prior from all that was observed; there is nothing to say."""
 
 
 class EvaluateBody(_Body):
@@ -292,50 +289,52 @@ class DecisionInfo(Struct, omit_defaults=True):
     closes: float | None = None
 
 
-class TreeNode(Node):
-    """A node with the best of its children."""
+class BestNode(Node):
+    """A node with the 95% interval of its mean reward."""
 
-    n_children: int
-    more: int
-    """How many of its children are not shown."""
-    children: list[TreeNode]
-
-
-class Tree(Struct):
-    """A part of the tree."""
-
-    node: Node
-    path: list[Name]
-    """From the root to the node."""
-    n_children: int
-    more: int
-    children: list[TreeNode]
+    low: float
+    high: float
 
 
 class Top(Struct):
     """The best actions, the best one first."""
 
-    nodes: list[Node]
+    nodes: list[BestNode]
     observations: int
     at: float
 
 
-class Series(Struct):
-    """What happened minute by minute: lists of equal lengths."""
+class TreeNode(Node, omit_defaults=True):
+    """A node with some of its children."""
 
-    minutes: list[float]
-    """When each minute began, in seconds since 1970."""
-    decisions: list[int]
-    rewards: list[int]
-    mean: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
+    retired: bool = False
+    more: int = 0
+    """How many of its children are not shown."""
+    children: list[TreeNode] = []
+
+
+class TreeView(Struct):
+    """A part of the tree."""
+
+    node: TreeNode
+    path: list[Name]
+    """From the root to the node, itself included."""
+    level: int | str
+    """What the level of the node is called, or its depth."""
+    low: float
+    """The 95% interval of the mean reward of the node."""
+    high: float
+    observations: int
+    """How many rewards were observed at or below it."""
+    prior_deviation: list[float]
+    """What the deviation of a node of each depth, the root's first, was before all observations."""
 
 
 class FoundNode(Node):
-    """A node that was searched for."""
+    """A node whose name was searched for."""
 
     path: list[Name]
+    retired: bool
 
 
 class Found(Struct):
@@ -344,29 +343,59 @@ class Found(Struct):
     nodes: list[FoundNode]
 
 
+class Series(Struct):
+    """What happened over time, in spans of equal lengths: one entry for each."""
+
+    seconds: int
+    """The length of a span."""
+    start: list[int]
+    """When each began, in seconds since 1970."""
+    decisions: list[int]
+    rewards: list[int]
+    mean: list[float | None]
+    """Of the rewards; None where there were none."""
+    low: list[float | None]
+    """The 95% interval of that mean; None where there were fewer than 2 rewards."""
+    high: list[float | None]
+    late: list[int]
+    agreement: list[float | None]
+    """The share of decisions in the mode observe that were as suggested; None where there were none."""
+
+
 class ExplainedNode(Struct):
-    """One node on the path to the action that was chosen."""
+    """A node on the path to the action of a decision, beside its siblings."""
 
     name: Name
+    level: int | str
     mean: float
     low: float
     high: float
     rank: int
-    """Among its siblings, by mean; 1 is the best."""
+    """1 where no sibling has a higher mean reward."""
     of: int
-    """How many siblings there are, itself included."""
-    observations: float
+    """How many it is ranked among, itself included; retired actions are not."""
+    observations: int
     share: float
-    """How much of what its parent has observed."""
+    """Of all observations."""
     observed_mean: float | None
+    decisions: int
 
 
-class Explanation(Struct):
-    """Why an action was chosen: the path to it, from the root."""
+class Explained(Struct):
+    """Why an action was chosen, by what is known now."""
 
     decision_id: str
+    action: Name
     nodes: list[ExplainedNode]
+    """From the root down to the action; empty where that cannot be said any more, and `note` says why."""
+    sentence: str
+    """The same in words."""
     note: str
+    """What the numbers are known from."""
+    propensity: float | None
+    """How likely it was to be chosen, as it was logged."""
+    gain_left: float | None
+    """What the best of the actions would earn more per decision, as far as is known; None where that takes long."""
 
 
 class ExperimentInfo(Struct):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import socket
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvicorn
 
@@ -15,6 +16,7 @@ from bough.service.access import Events
 from bough.service.app import App
 from bough.service.auth import SCOPES, make_key
 from bough.service.changes import first_model
+from bough.service.listening import address_of, listen
 from bough.service.log import open_log
 from bough.service.log.base import Log
 from bough.service.records import ChangeRow
@@ -22,6 +24,15 @@ from bough.service.service import Service
 from bough.service.settings import Settings
 
 _SWITCH_INTERVAL = 0.001  # seconds: Python's 5 ms are long beside a request
+
+
+class Started(NamedTuple):
+    """What a service says when it has begun to listen."""
+
+    address: str
+    key: str | None
+    """The first key, which is shown this once; None where there were keys already."""
+    experiment: str | None
 
 
 def first_key(log: Log, now: float) -> str | None:
@@ -43,12 +54,25 @@ def serve(
     model: Path | None = None,
     experiment: str | None = None,
     demo: bool = False,
-    say: Callable[[str], None] = print,
+    say: Callable[[Started], object] = print,
 ) -> None:
     """Serve until told to stop."""
+    with listen(settings.host, settings.port) as listener:
+        _serve(listener, settings, data, database, model, experiment, demo, say)
+
+
+def _serve(
+    listener: socket.socket,
+    settings: Settings,
+    data: Path | None,
+    database: str | None,
+    model: Path | None,
+    experiment: str | None,
+    demo: bool,
+    say: Callable[[Started], object],
+) -> None:
     log = open_log(data, database, exclusive=True)
     try:
-        token = first_key(log, time.time())
         if demo:
             from bough.service.demo import demo_model
             from bough.service.files import model_bytes
@@ -61,11 +85,10 @@ def serve(
             start = model.read_bytes()
         if start is not None or experiment is not None:
             first_model(log, experiment, start, time.time())
+        token = first_key(log, time.time())  # last: one that is not shown is lost
     except BaseException:
         log.close()
         raise
-    if token is not None:
-        say(f"key (shown this once, all scopes): {token}")
     service = Service(log, settings, Events(quiet=settings.quiet))
     application: Any = App(service)
     if settings.cors:
@@ -75,11 +98,9 @@ def serve(
                                      allow_headers=["authorization", "content-type"])  # fmt: skip
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.freeze()
-    say(f"bough serves http://{settings.host}:{settings.port}")
-    uvicorn.run(
+    say(Started(address_of(listener), token, experiment))
+    config = uvicorn.Config(
         application,
-        host=settings.host,
-        port=settings.port,
         loop="uvloop",
         http="httptools",
         lifespan="on",
@@ -90,3 +111,7 @@ def serve(
         limit_concurrency=settings.most_connections,
         timeout_graceful_shutdown=int(settings.grace_seconds),
     )
+    server = uvicorn.Server(config)
+    server.run([listener])
+    if not server.started:
+        raise ValueError("the service could not start; its log on the standard error says why")

@@ -15,7 +15,7 @@ from bough.service.auth import Keyring
 from bough.service.changes import Changer
 from bough.service.experiment import Experiment
 from bough.service.keeper import Keeper
-from bough.service.learner import Refused, checked_config
+from bough.service.learner import Refused
 from bough.service.log.base import Log
 from bough.service.metrics import Metrics
 from bough.service.problems import Problem
@@ -100,7 +100,8 @@ class Service:
         while True:
             for experiment in self.experiments:
                 id = experiment.id
-                while found := await asyncio.to_thread(self.log.decisions_after, id, self.followed[id], _COUNTED_AT_ONCE):
+                read = self.log.decisions_after
+                while found := await asyncio.to_thread(read, id, self.followed[id], _COUNTED_AT_ONCE):
                     self.traffic[id].note_decisions([row for _, row in found])
                     self.followed[id] = found[-1][0]
             await asyncio.sleep(self.settings.keeper_interval)
@@ -112,9 +113,11 @@ class Service:
         for task in self._tasks:
             with suppress(asyncio.CancelledError, Exception):
                 await task
+        await self.changer.stop()
         await self.keeper.stop()
         await self.writer.close()
         self.log.close()
+        self.events.close()
 
     @property
     def is_replaying(self) -> bool:
@@ -228,6 +231,7 @@ class Service:
         """Write down what could not be learned."""
         found, self._not_kept = self._not_kept, []
         if found:
+
             def work(transaction: Any) -> None:
                 for position, why in found:
                     transaction.quarantine(position, why)
@@ -252,5 +256,3 @@ class Service:
             experiment.position.seq,
             self.changer.refit_state(experiment),
         )
-
-

@@ -162,7 +162,9 @@ def _object(header: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def peek(data: bytes, arrays: Mapping[str, tuple[Any, tuple[int | None, ...]]]) -> tuple[dict[str, Any], dict[str, Any]]:
+def peek(
+    data: bytes, arrays: Mapping[str, tuple[Any, tuple[int | None, ...]]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header and the arrays that `encode` was given beside the agent, which is not made.
 
     `arrays` has the types and the shapes of the arrays, by their names; None stands for any length.

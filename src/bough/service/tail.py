@@ -171,5 +171,3 @@ def _by_experiment(rows: list[OutcomeRow]) -> Iterable[tuple[int, list[OutcomeRo
     for row in rows:
         found.setdefault(row.experiment, []).append(row)
     return found.items()
-
-

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from bough import _checks
-from bough._arrays import Names, Nodes
+from bough._arrays import Flags, Integers, Names, Nodes
 from bough.tree.editing import Edit, edit
 from bough.tree.name_columns import as_column, is_bool, plain
 from bough.tree.names import UnknownNameError
@@ -53,6 +53,15 @@ class Catalogue:
     def n_changes(self) -> int:
         """How many changes there have been since the tree was made."""
         return len(self._names)
+
+    @property
+    def n_gone(self) -> int:
+        """How many nodes have gone from the places that they had."""
+        return len(self._gone)
+
+    def are_gone(self, nodes: Nodes) -> Flags:
+        """Whether each of some nodes has gone from the place that it had."""
+        return np.isin(nodes, list(self._gone))
 
     @property
     def is_changed(self) -> bool:
@@ -142,6 +151,37 @@ class Catalogue:
         """The node above; -1 for the root."""
         n = self.tree.n_nodes
         return int(self.tree.parent[node]) if node < n else self._parents[node - n]
+
+    @property
+    def parents(self) -> Nodes:
+        """The node above each node, of the tree and added; also of those that have gone."""
+        above = self.tree.parent
+        return np.concatenate([above, np.array(self._parents, dtype=np.int32)]) if self._parents else above
+
+    def children(self, nodes: Nodes) -> tuple[Nodes, Integers]:
+        """The nodes directly below some nodes now, those of each in ascending order, and which of the nodes is above.
+
+        >>> import bough
+        >>> catalogue = Catalogue(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
+        >>> _ = catalogue.add("tea/white", 1)
+        >>> catalogue.children(np.array([0, 1]))
+        (array([1, 2, 3, 4, 5], dtype=int32), array([0, 0, 1, 1, 1]))
+        """
+        n, start = self.tree.n_nodes, self.tree.child_start
+        inner = np.minimum(nodes, n - 1)
+        size = np.where(nodes < n, start[inner + 1] - start[inner], 0)
+        above = np.repeat(np.arange(len(nodes)), size)
+        first = np.repeat(start[inner] - np.concatenate([[0], np.cumsum(size)[:-1]]), size) if len(nodes) else above
+        found = (first + np.arange(len(above))).astype(np.int32)
+        if not self._names:
+            return found, above
+        place = {node: i for i, node in enumerate(nodes.tolist())}
+        added = [(place[parent], n + i) for i, parent in enumerate(self._parents) if parent in place]
+        above = np.append(above, np.array([i for i, _ in added], dtype=np.int64))
+        found = np.append(found, np.array([node for _, node in added], dtype=np.int32))
+        kept = np.flatnonzero(~self.are_gone(found))
+        order = kept[np.argsort(above[kept], kind="stable")]
+        return found[order], above[order]
 
     def depth(self, node: int) -> int:
         """How far below the root a node is."""

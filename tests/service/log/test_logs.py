@@ -4,7 +4,6 @@ import hashlib
 import threading
 
 import pytest
-from log_rows import a_change, a_decision, an_outcome, append
 
 from bough.service.log.base import LogError
 from bough.service.records import (
@@ -16,6 +15,7 @@ from bough.service.records import (
     SnapshotRow,
     State,
 )
+from log_rows import a_change, a_decision, an_outcome, append
 
 CONTEXTS = [
     None,

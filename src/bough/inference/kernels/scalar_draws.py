@@ -105,6 +105,32 @@ def variances(
 
 
 @kernel
+def moments_of_some(
+    means: Floats,  # (n,)
+    variances: Floats,  # (n,)
+    parent_position: Nodes,  # (n,) -1 for the root
+    classes: Nodes,  # (n,)
+    variance: Floats,  # (n_classes,)
+    mean: float,
+    slots: Nodes,  # (n,) -1 where untouched
+    law: Floats,  # (T, 3)
+) -> None:
+    """Overwrites means and variances, parents before children."""
+    for i in range(len(means)):
+        p = parent_position[i]
+        above = means[p] if p >= 0 else mean
+        spread = variances[p] if p >= 0 else 0.0
+        slot = slots[i]
+        if slot >= 0:
+            width = law[slot, DEVIATION]
+            means[i] = drawn(mean, above, law[slot, GAIN], law[slot, OFFSET], 0.0, width)
+            variances[i] = width**2 + law[slot, GAIN] ** 2 * spread
+        else:
+            means[i] = above
+            variances[i] = spread + variance[classes[i]]
+
+
+@kernel
 def deviance(
     parent: Nodes,  # (T,)
     slot_class: Nodes,  # (T,)

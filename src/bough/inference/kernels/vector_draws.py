@@ -45,6 +45,36 @@ def score_moments(
 
 
 @kernel
+def score_moments_of_some(
+    mean: Floats,  # (n,) overwritten
+    variance: Floats,  # (n,) overwritten
+    x: Floats,  # (d,)
+    parent_position: Nodes,  # (n,) -1 for the root
+    classes: Nodes,  # (n,)
+    class_variance: Floats,  # (n_classes,) x' Sigma x
+    slots: Nodes,  # (n,) -1 where untouched
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    factor: Floats,  # (n_classes, d, d) L'
+    triangle: Floats,  # (T, d, d) C
+    pull: Floats,  # (T, d, d) E'
+    target: Floats,  # (T, d) f
+) -> None:
+    """Overwrites mean and variance, those of x' theta at each node, theta as a deviation; parents before children."""
+    u, direction = np.empty(len(x)), np.empty(len(x))
+    for i in range(len(mean)):
+        if slots[i] >= 0:
+            direction[:] = x
+            mean[i], variance[i] = score_moments(
+                direction, slots[i], parent, slot_class, factor, triangle, pull, target, u
+            )
+            continue
+        p = parent_position[i]
+        mean[i] = mean[p] if p >= 0 else 0.0
+        variance[i] = (variance[p] if p >= 0 else 0.0) + class_variance[classes[i]]
+
+
+@kernel
 def refresh_root(slot: int, class_: int, factor: Floats, triangle: Floats, root: Floats) -> None:
     """Overwrites root[slot], solving C' F' = L' row by row."""
     d = factor.shape[1]

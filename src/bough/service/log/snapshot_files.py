@@ -28,11 +28,15 @@ class SnapshotFiles:
         sync_folder(self._folder.parent)
         path = self._path(experiment, seq)
         unfinished = path.with_suffix(".unfinished")
-        with open(unfinished, "wb", opener=_private) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        try:
+            with open(unfinished, "wb", opener=_private) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        except OSError:
+            unfinished.unlink(missing_ok=True)  # it may be what fills the disk
+            raise
         sync_folder(self._folder)
 
     def read(self, experiment: int, seq: int) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
+import struct
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -59,14 +61,36 @@ def patiently(connection: sqlite3.Connection, statement: str, timeout: float = 3
 
 
 def meaning(error: Exception, folder: Path | None = None) -> LogError:
-    """What an error of sqlite3 means for the log."""
+    """What an error of sqlite3, or of a file, means for the log."""
+    if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return LogError(str(error))
     code = getattr(error, "sqlite_errorcode", None)
     code = code & 0xFF if code is not None else None  # without what extends it
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return LogBusyError("another process writes to the log; try again soon")
-    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and folder is not None and _is_full(folder)):
+    if (
+        isinstance(error, OSError)
+        or code == sqlite3.SQLITE_FULL
+        or (code == sqlite3.SQLITE_IOERR and folder is not None and _is_full(folder))
+    ):
         return LogFullError("the disk of the log is full; make room, and it goes on")
     return LogError(f"SQLite: {error}")
+
+
+def waiting(path: Path) -> int:
+    """Bytes that have been committed and are not in the database file yet.
+
+    From the first bytes of the index of the write-ahead log, https://sqlite.org/walformat.html: the size of a page, how
+    many pages the log has, and how many of them have been moved.
+    """
+    try:
+        with open(f"{path}-shm", "rb") as file:
+            header = file.read(100)
+        found: tuple[int, int, int] = struct.unpack("=14x HI 76x I", header)
+    except (OSError, struct.error):
+        return 0
+    page, pages, moved = found
+    return max(pages - moved, 0) * (65_536 if page == 1 else page)
 
 
 def _is_full(folder: Path) -> bool:
@@ -89,14 +113,19 @@ class FolderLock:
         """Whether this is who has it."""
         return self._file is not None
 
-    def take(self) -> bool:
-        """Take it; False where another has it."""
+    def take(self, patience: float) -> bool:
+        """Take it; False where another has it, and still has it after so many seconds."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            return False
+        until = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    os.close(file)
+                    return False
+            time.sleep(0.01)
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file

@@ -28,3 +28,6 @@ DROP TABLE outcomes
 ALTER TABLE outcomes_2 RENAME TO outcomes
 
 CREATE UNIQUE INDEX outcomes_by_decision ON outcomes (decision_seq, slot, id)
+
+-- How often the write-ahead log was begun anew by a commit that is nobody's.
+INSERT INTO counters (name, last) VALUES ('begun', 0)

@@ -1,0 +1,75 @@
+"""bough serve: the decision service, started."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import bough
+from bough.cli import logs, output
+from bough.service.settings import SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from bough.service.server import Started
+
+
+def serve(given: argparse.Namespace) -> None:
+    """Serve until told to stop."""
+    settings = settings_of(given)
+    if given.demo and given.model is not None:
+        raise ValueError("--demo has a model of its own; leave out --model")
+    if given.model is not None and given.experiment is None:
+        raise ValueError("--model begins an experiment; name it with --experiment NAME")
+    if given.model is not None and not given.model.is_file():
+        raise ValueError(f"--model is {given.model}, and there is no such file; give one that bough fit or save wrote")
+    logs.check_extras(given)
+    with _until_stopped(), logs.in_one_line():
+        from bough.service import server
+
+        server.serve(
+            settings,
+            data=given.data,
+            database=given.database,
+            model=given.model,
+            experiment=given.experiment,
+            demo=given.demo,
+            say=lambda started: _say(given, started),
+        )
+
+
+def _say(given: argparse.Namespace, started: Started) -> None:
+    """Print where it is, and the first key."""
+    address, key, experiment = started
+    lines = [f"bough {bough.__version__} serves {address}; Ctrl-C stops it"]
+    if key is not None:
+        lines += ["", f"key: {key}", "It has all scopes, and is shown this once."]
+        if experiment is not None:
+            lines += ["", f"curl {address}/v1/{experiment}/decide -H 'Authorization: Bearer {key}' -d '{{}}'"]
+    output.show(given, "\n".join(lines), {"address": address, "key": key, "experiment": experiment})
+    sys.stdout.flush()
+
+
+def settings_of(given: argparse.Namespace) -> Settings:
+    """The settings that the options say; a `ValueError` where one makes no sense."""
+    found: dict[str, Any] = {one.name: getattr(given, one.name) for one in SETTINGS}
+    return Settings(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
+
+
+@contextmanager
+def _until_stopped() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM end it without an error: what was acknowledged is durable, whenever that is."""
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,116 @@
+"""One example of each body and answer, for the OpenAPI document: a shop that sells tea."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from bough.service import schema
+from bough.service.problems import KINDS, Problem
+
+_ID = "d-7f3a"
+_AT = 1_767_225_600.0
+_PROBLEM = Problem(
+    "unknown-decision",
+    "there is no decision 'd-7f3b'; give the decision_id of one",
+    value="d-7f3b",
+    remedy="give the decision_id that was answered to decide",
+)
+_CONFIG = schema.ExperimentConfig(learning="at_close", window=3_600.0, default=0.0)
+_EXPERIMENT = schema.ExperimentInfo("shop", _AT, _CONFIG, 2, 10_416, 40_000, 41_250, 81_250, None)
+_KEY = schema.KeyInfo("k5d2c8f0a91be", ["decide", "reward"], _AT, experiment="shop")
+
+_ALL: tuple[Struct, ...] = (
+    # -- bodies ----------------------------------------------------------------------------------
+    schema.Decide(decision_id=_ID, k=2, among=["tea/green", "tea/black", "tea/oolong"]),
+    schema.Reward(decision_id=_ID, value=1.0, reward_id="click-1"),
+    schema.Rewards(rewards=[schema.Reward(decision_id=_ID, value=1.0), schema.Reward(decision_id="d-7f3b", value=0.0)]),
+    schema.DecisionId(decision_id=_ID),
+    schema.ActionChange(op="add", name=["tea/white"], under="tea"),
+    _CONFIG,
+    schema.TreeBody(paths=["tea/green", "tea/black", "coffee/espresso"], renamed={"tea/mate": "tea/green"}),
+    schema.RefitBody(),
+    schema.EvaluateBody(since=_AT, estimators=["snips", "dr"]),
+    schema.KeyBody(scopes=["decide", "reward"], experiment="shop", rate=500.0),
+    # -- answers ---------------------------------------------------------------------------------
+    schema.Decided(_ID, 2, False, actions=["tea/green", "tea/oolong"]),
+    schema.Rewarded(_ID, "open", False, reward_id="click-1"),
+    schema.RewardResults(
+        [
+            schema.RewardResult(_ID, "open"),
+            schema.RewardResult("d-7f3b", "refused", problem=schema.ProblemBody(**_PROBLEM.to_dict())),
+        ],
+        1,
+    ),
+    schema.Stated(_ID, "active", False),
+    schema.DecisionInfo(
+        _ID, _AT, "rewarded", ["tea/green", "tea/oolong"], 2, 81_250, "learn",
+        [schema.Outcome(_AT + 40.0, "reward", 1.0, False, reward_id="click-1")],
+        offered={"k": 2}, active=_AT, closes=_AT + 3_600.0,
+    ),
+    schema.Explained(
+        _ID, "tea/green",
+        [
+            schema.ExplainedNode("", 0, 0.11, 0.1, 0.12, 1, 1, 40_000, 1.0, 0.112, 41_250),
+            schema.ExplainedNode("tea", 1, 0.14, 0.12, 0.16, 1, 12, 9_000, 0.225, 0.143, 9_300),
+            schema.ExplainedNode("tea/green", 2, 0.17, 0.13, 0.21, 1, 40, 310, 0.00775, 0.174, 320),
+        ],
+        "tea/green has the highest mean of 40; rewards there are 0.174 on average", "by what is known now", None, 0.004,
+    ),
+    schema.TreeView(
+        schema.TreeNode(
+            "tea", 0.14, 0.01, 0.143, 9_300, more=39,
+            children=[schema.TreeNode("tea/green", 0.17, 0.02, 0.174, 320)],
+        ),
+        ["", "tea"], 1, 0.12, 0.16, 9_000, [0.5, 0.4, 0.3],
+    ),
+    schema.Top([schema.BestNode("tea/green", 0.17, 0.02, 0.174, 320, 0.13, 0.21)], 40_000, _AT),
+    schema.Series(60, [int(_AT), int(_AT) + 60], [120, 131], [14, 0], [0.11, None], [0.05, None], [0.17, None],
+                  [0, 1], [None, None]),
+    schema.Found([schema.FoundNode("tea/green", 0.17, 0.02, 0.174, 320, ["", "tea", "tea/green"], False)]),
+    schema.Evaluation(
+        38_000, 0.11, [schema.Estimate("snips", 0.13, 0.12, 0.14, 0.02, 0.01, 0.03)], True, ["38000 rows were used"]
+    ),
+    schema.Experiments([_EXPERIMENT]),
+    _EXPERIMENT,
+    schema.Accepted(81_251, 3),
+    schema.Refitting("started", 2),
+    schema.Keys([_KEY]),
+    schema.KeyMade(_KEY.id, _KEY.scopes, _AT, experiment="shop", token="bough_..."),
+    schema.Health("ok", "0.1.0"),
+    schema.Ready("ready", 0.0, True),
+)  # fmt: skip
+
+EXAMPLES: Mapping[type[Struct], Struct] = {type(one): one for one in _ALL}
+"""An example of each struct that is the body or the answer of a route."""
+
+_DETAILS = {
+    "invalid-body": "the body is not what this route takes: Object missing required field `value`",
+    "invalid-value": "k is 9; give at most 3, the number of actions to choose from",
+    "unknown-action": "there is no action 'tea/mate'; give the name of one, or add it",
+    "no-key": "no key was sent",
+    "wrong-scope": "the key k5d2c8f0a91be may decide, and this needs reward",
+    "unknown-route": "there is nothing at /v2/shop/decide",
+    "unknown-experiment": "there is no experiment 'shop'; make it by PUT /v1/shop",
+    "unknown-decision": _PROBLEM.detail,
+    "unknown-node": "there is no node 'teas'; give the name of one",
+    "unknown-key": "there is no key 'k0' to revoke; see GET /v1/keys",
+    "wrong-method": "this address does not take PATCH",
+    "too-slow": "the body, or the next MiB of it, did not arrive within 10 seconds",
+    "same-id": "the decision 'd-7f3a' was made for another request; give another id",
+    "wrong-state": "the decision 'd-7f3a' was cancelled; decide again",
+    "conflict": "a refit is running; wait until it is done",
+    "too-large": "the body has more than 1,048,576 bytes",
+    "too-fast": "the key k5d2c8f0a91be makes more than 500 requests per second",
+    "internal": "the service failed; its log has more under 0198c0de",
+    "no-model": "the experiment has no model yet; put one",
+    "not-replayed": "the log is being replayed; try again in a second",
+    "not-written": "nothing was logged: the disk is full; try again with the same id",
+    "overloaded": "10000 requests wait to be logged; try again in a second",
+}
+
+PROBLEMS: Mapping[str, schema.ProblemBody] = {
+    code: schema.ProblemBody(**Problem(code, _DETAILS[code]).to_dict()) for code in KINDS
+}
+"""An example of each problem."""

@@ -1,0 +1,148 @@
+"""Why an action was chosen, by what is known now."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from bough.policies.posterior_policy import PosteriorPolicy
+from bough.service.node_numbers import Moment, fields, moment_of
+from bough.service.records import DecisionRow, Name
+from bough.service.traffic import Traffic
+from bough.tree.levels import level_of
+from bough.tree.names import UnknownNameError
+
+_CHEAP = 20_000  # actions of which it is known at once how good the best of them is
+
+
+class ExplainedNode(Struct):
+    """A node on the path to the action of a decision, beside its siblings."""
+
+    name: Name
+    level: int | str
+    mean: float
+    low: float
+    high: float
+    rank: int
+    """1 where no sibling has a higher mean reward."""
+    of: int
+    """How many it is ranked among, itself included; retired actions are not."""
+    observations: int
+    share: float
+    """Of all observations."""
+    observed_mean: float | None
+    decisions: int
+
+
+class Explained(Struct):
+    """Why an action was chosen, by what is known now."""
+
+    decision_id: str
+    action: Name
+    nodes: list[ExplainedNode]
+    """From the root down to the action; empty where that cannot be said any more, and `note` says why."""
+    sentence: str
+    """The same in words."""
+    note: str
+    """What the numbers are known from."""
+    propensity: float | None
+    """How likely it was to be chosen, as it was logged."""
+    gain_left: float | None
+    """What the best of the actions would earn more per decision, as far as is known; None where that takes long."""
+
+
+def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | None = None) -> Explained:
+    """Why the first action of a logged decision was chosen: the path to it, each node against its siblings.
+
+    It is explained by what is known now, which may be more than when it was decided. A decision in a model with
+    contexts whose own context was deleted is explained in the average one.
+
+    >>> import bough
+    >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
+    >>> agent.update(["tea/green", "tea/black"], [2.0, 1.0])
+    >>> row = DecisionRow(
+    ...     1, "d1", 0.0, ["tea/green"], None, None, 1, 0, 2, [0.5], "learn", b"", 0.0, None, "at_once", False
+    ... )
+    >>> found = explained(agent, row)
+    >>> print(found.sentence)
+    of 2 categories, 'tea' looks best; 2 rewards there were 1.5 on average
+    >>> [(node.name, node.rank, node.of) for node in found.nodes]
+    [('', 1, 1), ('tea', 1, 2), ('tea/green', 1, 2)]
+    """
+    posterior, action = agent.posterior, decision.actions[0]
+    propensity = None if decision.propensity is None else decision.propensity[0]
+    model = posterior._engine.model
+    without = not model.is_scalar and decision.context is None
+    context = None if model.is_scalar else decision.context
+    try:
+        with moment_of(agent, traffic or Traffic(), context) as moment:
+            nodes = _explained_nodes(moment, moment.catalogue.index(action))
+            now = posterior.n_observations
+    except (UnknownNameError, ValueError) as error:
+        return Explained(decision.id, action, [], "", f"it cannot be explained any more: {error}", propensity, None)
+    seen = "1 reward" if now == 1 else f"{now:,} rewards"
+    note = f"by what is known now, from {seen}; it was decided by version {decision.model_version} of the model"
+    if without:
+        note += ", in a context that has been deleted: these numbers are of the average context"
+    gain = _gain_left(agent, action, context, decision)
+    return Explained(decision.id, action, nodes, _sentence(nodes), note, propensity, gain)
+
+
+def _explained_nodes(moment: Moment, end: int) -> list[ExplainedNode]:
+    path = np.array(moment.path(end), dtype=np.int32)
+    below, above = moment.catalogue.children(path[:-1])
+    counts = np.isin(below, path) | ~np.isin(below, list(moment.retired))
+    below, above = below[counts], above[counts]
+    reward = np.asarray(moment.likelihood.expected_reward(*moment.scores(below)))
+    numbers = moment.numbers(path)
+    weights, total = moment.weights(path)
+    found = []
+    for i, (name, mean, _, observed, decisions) in enumerate(fields(moment, numbers)):
+        beside = reward[(above == i - 1) & (below != path[i])]
+        found.append(
+            ExplainedNode(
+                name, level_of(moment.model.tree, i), mean, float(numbers.low[i]), float(numbers.high[i]),
+                1 + int((beside > mean).sum()), 1 + len(beside), round(float(weights[i])),
+                float(weights[i]) / total if total > 0.0 else 0.0, observed, decisions,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _sentence(nodes: list[ExplainedNode]) -> str:
+    """What a manager reads: of the category right below the root, or of the action where that is there."""
+    node = nodes[min(1, len(nodes) - 1)]
+    words = {1: "best", 2: "second best", 3: "third best"}
+    level = node.level if isinstance(node.level, str) else "action" if len(nodes) <= 2 else "category"
+    kind = f"{level[:-1]}ies" if level.endswith("y") else f"{level}s"
+    rank = words.get(node.rank, f"number {node.rank:,}")
+    text = f"of {node.of:,} {kind}, {node.name!r} looks {rank}"
+    if node.observed_mean is None:
+        return f"{text}; there was no reward there yet"
+    rewards = "1 reward there was" if node.observations == 1 else f"{node.observations:,} rewards there were"
+    return f"{text}; {rewards} {node.observed_mean:.3g} on average"
+
+
+def _gain_left(agent: PosteriorPolicy, action: Name, context: Any, decision: DecisionRow) -> float | None:
+    """How much better the best of what was offered is expected to be than the action; None where it takes long."""
+    posterior, offered = agent.posterior, decision.offered or {}
+    with posterior._lock:
+        catalogue, retired = posterior._catalogue, posterior._retired
+        if context is not None or not posterior._engine.model.is_scalar or catalogue.n_actions > _CHEAP:
+            return None
+        if not catalogue.is_action(catalogue.index(action)) or catalogue.index(action) in retired:
+            return None
+        there = {
+            what: None if offered.get(what) is None else [name for name in offered[what] if catalogue.find(name) >= 0]
+            for what in ("among", "exclude")
+        }
+        try:
+            best = agent.best(among=there["among"], exclude=there["exclude"])
+        except ValueError:  # nothing of what was offered is left
+            return None
+        place = np.searchsorted(best.tree.leaves, best.tree.index(action))
+        loss = float(best.expected_loss[place])
+    return loss if math.isfinite(loss) else None
