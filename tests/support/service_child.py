@@ -18,8 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import bough
-from bough.policies.warm_up import warm_up
+from bough.service.kernels import compile_all
 from bough.service.learner import Learner
 from bough.service.records import Position
 from bough.service.server import serve
@@ -80,15 +79,13 @@ def _serve(asked: dict[str, Any]) -> None:
         database=asked["database"],
         model=None if asked["model"] is None else Path(asked["model"]),
         experiment=asked["experiment"],
-        say=lambda line: print(line, flush=True),
+        say=lambda started: print(f"key {started.key}", flush=True),
     )
 
 
 def main() -> None:
     """Do what is asked for."""
-    tree = bough.Tree.balanced(2, 2)
-    for model in (bough.GaussianModel(tree), bough.BernoulliModel(tree)):
-        warm_up(bough.HierTS(model))
+    compile_all()
     print("{}", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -129,8 +130,7 @@ class ServiceProcess:
             assert time.monotonic() < until, f"the service is not ready:\n{self.said()}"
             time.sleep(0.005)
         if not self.token:
-            key = [line for line in self.said().splitlines() if line.startswith("key ")]
-            self.token = key[0].rpartition(": ")[2] if key else ""
+            self.token = re.findall(r"^key (\S+)$", self.said(), re.MULTILINE)[0]
 
     def is_ready(self) -> bool:
         """Whether it says that it is ready."""
