@@ -64,6 +64,10 @@ class Transaction(Protocol):
         """Write `active`, `closes` and `open` of decisions whose states were read."""
         ...
 
+    def lock_changes(self, experiment: int) -> None:
+        """Have no other process append changes of an experiment until the end; call it before anything is written."""
+        ...
+
     def add_change(self, row: ChangeRow) -> None:
         """Append a change; sets its `seq` (and `xid`)."""
         ...
