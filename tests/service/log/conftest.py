@@ -1,0 +1,49 @@
+"""Every kind of log, each with a new database per test."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from bough.service.log.base import Log
+
+
+class MakeLog(Protocol):
+    """Opens a log of the test's database; one that is not exclusive is that of a command beside a service."""
+
+    def __call__(self, exclusive: bool = True) -> Log: ...
+
+
+@contextmanager
+def sqlite_logs(folder: Path) -> Iterator[MakeLog]:
+    """Logs in one folder."""
+    from bough.service.log.sqlite import SqliteLog
+
+    yield lambda exclusive=True: SqliteLog(folder / "data", exclusive)
+
+
+LOGS: dict[str, Callable[[Path], AbstractContextManager[MakeLog]]] = {"sqlite": sqlite_logs}
+"""By name: what makes a new database, given an empty folder, and deletes it in the end."""
+
+
+@pytest.fixture(params=LOGS)
+def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeLog]:
+    """What opens logs of a new database; all of them are closed at the end of the test."""
+    opened: list[Log] = []
+    with LOGS[request.param](tmp_path) as make:
+
+        def make_and_note(exclusive: bool = True) -> Log:
+            opened.append(make(exclusive))
+            return opened[-1]
+
+        yield make_and_note
+        for log in opened:
+            log.close()
+
+
+@pytest.fixture
+def log(make_log: MakeLog) -> Log:
+    """A new log."""
+    return make_log()
