@@ -67,7 +67,6 @@ class Tail:
             if not records:
                 break
             self.position = records[-1].position
-        self.is_replayed = True
 
     async def run(self) -> None:
         """Go on reading, for ever."""
