@@ -42,6 +42,7 @@ class Tail:
         self._log, self._hearer, self._now = log, hearer, now
         self.position = Position()
         self.is_replayed = False
+        """Whether the log has been read up to its end, and all that follows from it is ready."""
         self.lag = 0.0
         """Seconds between the logging of the last record and its being learned."""
         self.caught_up_at = now()
