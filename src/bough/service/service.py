@@ -67,6 +67,7 @@ class Service:
         except Exception as error:
             self.events.failed("the log could not be replayed", error)
             raise
+        self.tail.is_replayed = True  # not before what was replayed is settled, and the kernels are there
         self.events.say("replayed", seconds=round(time.perf_counter() - began, 3), seq=self.tail.position.seq)
         self._tasks += [
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),
