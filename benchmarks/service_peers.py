@@ -108,16 +108,16 @@ def fastapi(experiment, writer_of):
 
     app = FastAPI(lifespan=life)
 
-    @app.post("/v1/{name}/decide")
-    async def decide(name: str, body: DecideBody) -> Decided:
+    @app.post("/v1/shop/decide")
+    async def decide(body: DecideBody) -> Decided:
         asked = Decide(decision_id=body.decision_id, context=body.context, k=body.k)
         made = await state["writer"].decide(experiment, asked, experiment.decide(asked, time.time()))
         return Decided(
             decision_id=made.decision_id, model_version=made.model_version, replayed=made.replayed, action=made.action
         )
 
-    @app.post("/v1/{name}/reward")
-    async def reward(name: str, body: RewardBody) -> Rewarded:
+    @app.post("/v1/shop/reward")
+    async def reward(body: RewardBody) -> Rewarded:
         asked = Reward(decision_id=body.decision_id, value=body.value)
         judge = partial(experiment.reward, asked, now=time.time())
         found = await state["writer"].touch(Key(1, asked.decision_id), judge)

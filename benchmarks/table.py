@@ -99,6 +99,12 @@ class Table:
             Line(claim, f"{measured:.2f} {unit}", target=f"at most {at_most:g} {unit}", met=measured <= at_most)
         )
 
+    def at_least(self, claim: str, measured: float, at_least: float) -> None:
+        """A plain number that is to be large."""
+        self.lines.append(
+            Line(claim, f"{measured:,.0f}", target=f"at least {at_least:,g}", met=measured >= at_least)
+        )
+
     def spread(self, claim: str, measured: float, at_most: float) -> None:
         """A ratio by itself."""
         self.lines.append(Line(claim, ratio=_times(measured), target=f"at most {at_most:g} x", met=measured <= at_most))

@@ -59,7 +59,7 @@ def test_what_the_page_shows_runs_as_it_stands(server, monkeypatch, tmp_path):
 def test_what_a_docstring_shows_runs_as_it_stands(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.bough").write_bytes(b"a model")
-    [block] = re.findall(r"::\n\n(.*?)(?:\n\n|\Z)", textwrap.dedent(inspect.getdoc(getattr(Client, name))), re.DOTALL)
+    [block] = re.findall(r"::\n\n(.*?)(?:\n\n|\Z)", inspect.getdoc(getattr(Client, name)), re.DOTALL)
     with scripted_server() as server:
         code = f"""
 import time, bough.client

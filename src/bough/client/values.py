@@ -14,12 +14,15 @@ Name = str | int
 Context = list[float] | dict[str, Any]
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:~-]{0,127}")
+_PLAIN = (float, int, str, bool, list, dict)
 _TIMES = ("m", "M")  # numpy's, which would turn into numbers of nanoseconds
 _EXPERIMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def plain(value: Any) -> Any:
     """Python's own number, text or list for one of numpy's or of another library of arrays."""
+    if type(value) in _PLAIN:
+        return value
     if getattr(getattr(value, "dtype", None), "kind", None) in _TIMES:
         raise ValueError(f"{reprlib.repr(value)} is a time; give numbers or text")
     return value.tolist() if hasattr(value, "tolist") else value

@@ -263,6 +263,8 @@ async def ready(call: Call) -> schema.Ready:
         raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
     if service.writer.failure is not None:
         raise Problem("not-written", f"the log could not be written: {service.writer.failure}", retry_after=5.0)
+    if service.is_draining:
+        raise Problem("overloaded", "the service is about to stop; ask another one", retry_after=1.0)
     lag = await service.lag()
     if lag > service.settings.lag_limit:
         raise Problem("not-replayed", f"this process is {lag:.1f} seconds behind the log", retry_after=1.0)

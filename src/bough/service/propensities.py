@@ -29,6 +29,8 @@ class Shadow:
         return [(row.key, self._propensity(row)) for row in self._log.without_propensity(self._of.id, limit)]
 
     def _propensity(self, row: DecisionRow) -> list[float]:
+        if row.mode == "observe":  # the action was the caller's own
+            return _UNKNOWN
         position = Position(row.learned_xid, row.learned_seq)
         shadow = self._at(position)
         offered = row.offered or {}

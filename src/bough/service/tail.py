@@ -17,6 +17,7 @@ from bough.service.records import ChangeRow, OutcomeRow, Position, Record
 _PIECE = 256  # records that the loop learns from at once
 _REPLAY_PIECE = 100_000  # records, where nobody waits for the loop
 _POLL = 0.2  # seconds
+_GATHER = 0.03  # seconds in which records of other processes gather, since each query costs as much as many of them
 
 
 class Hearer(Protocol):
@@ -42,6 +43,7 @@ class Tail:
         self._log, self._hearer, self._now = log, hearer, now
         self.position = Position()
         self.is_replayed = False
+        """Whether the log has been read up to its end, and all that follows from it is ready."""
         self.lag = 0.0
         """Seconds between the logging of the last record and its being learned."""
         self.caught_up_at = now()
@@ -67,7 +69,6 @@ class Tail:
             if not records:
                 break
             self.position = records[-1].position
-        self.is_replayed = True
 
     async def run(self) -> None:
         """Go on reading, for ever."""
@@ -80,6 +81,7 @@ class Tail:
     async def _rest(self) -> None:
         """Wait until something may have been appended, by this process or another."""
         if not self._log.one_process:
+            await asyncio.sleep(_GATHER)
             await asyncio.to_thread(self._log.wait, _POLL)
             return
         try:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+import postgres
 import pytest
 
 from bough.service.log.base import Log
@@ -24,7 +25,16 @@ def sqlite_logs(folder: Path) -> Iterator[MakeLog]:
     yield lambda exclusive=True: SqliteLog(folder / "data", exclusive)
 
 
-LOGS: dict[str, Callable[[Path], AbstractContextManager[MakeLog]]] = {"sqlite": sqlite_logs}
+@contextmanager
+def postgres_logs(folder: Path) -> Iterator[MakeLog]:
+    """Logs in one database of the tests' own PostgreSQL."""
+    address = postgres.new_log()
+    from bough.service.log.postgres import PostgresLog
+
+    yield lambda exclusive=True: PostgresLog(address)
+
+
+LOGS: dict[str, Callable[[Path], AbstractContextManager[MakeLog]]] = {"sqlite": sqlite_logs, "postgres": postgres_logs}
 """By name: what makes a new database, given an empty folder, and deletes it in the end."""
 
 
@@ -41,6 +51,12 @@ def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeLog
         yield make_and_note
         for log in opened:
             log.close()
+
+
+@pytest.fixture
+def server() -> postgres.Server:
+    """The tests' own PostgreSQL."""
+    return postgres.server()
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ try:
 except OSError as error:
     pytest.skip(str(error), allow_module_level=True)
 
-TRIES = 100
+TRIES = 40
 BATCH = 3  # decisions per commit, each with an outcome in the next
 
 

@@ -113,14 +113,19 @@ class FolderLock:
         """Whether this is who has it."""
         return self._file is not None
 
-    def take(self) -> bool:
-        """Take it; False where another has it."""
+    def take(self, patience: float) -> bool:
+        """Take it; False where another has it, and still has it after so many seconds."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            return False
+        until = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    os.close(file)
+                    return False
+            time.sleep(0.01)
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         self._file = file

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from bough.service.records import Position
 
@@ -43,9 +44,17 @@ def prune(
             found = connection.execute(_OLD, (seq, experiment, before, _PIECE)).fetchall()
         if not found:
             return count
-        with writer() as connection:
+        with _half_of_the_time(), writer() as connection:
             count += _prune_piece(connection, found, until, contexts_only)
         seq = found[-1][0]
+
+
+@contextmanager
+def _half_of_the_time() -> Iterator[None]:
+    """Rest for as long as the work took: a service can write at least half of the time."""
+    start = time.monotonic()
+    yield
+    time.sleep(time.monotonic() - start)
 
 
 def _prune_piece(connection: sqlite3.Connection, found: list[tuple[int]], until: Position, contexts_only: bool) -> int:
@@ -65,7 +74,7 @@ def shrink(writer: Connections) -> None:
     """Give the room of what was deleted back to the disk."""
     before = None
     while True:
-        with writer() as connection:
+        with _half_of_the_time(), writer() as connection:
             free = connection.execute("PRAGMA freelist_count").fetchone()[0]
             if free in (0, before):  # the same as before: a file that was not made to shrink
                 return
