@@ -125,7 +125,6 @@ def test_a_person_is_asked_first(typed, status, here, monkeypatch, capsys):
 REFUSED = {
     "no time": (["--before", "soon", "--yes"], "--before is 'soon'; give a time such as 2026-01-01"),
     "yet to come": (["--before", "2999-01-01", "--yes"], "which is yet to come; give a time that is past"),
-    "nobody to ask": (["--before", "2020-01-01"], "give --yes to go on without being asked"),
     "no such experiment": (["--before", "2020-01-01", "--experiment", "a", "--yes"], "there is no experiment 'a'"),
 }
 

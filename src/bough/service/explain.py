@@ -6,52 +6,16 @@ import math
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.node_numbers import Moment, fields, moment_of
 from bough.service.records import DecisionRow, Name
+from bough.service.schema import Explained, ExplainedNode
 from bough.service.traffic import Traffic
 from bough.tree.levels import level_of
 from bough.tree.names import UnknownNameError
 
 _CHEAP = 20_000  # actions of which it is known at once how good the best of them is
-
-
-class ExplainedNode(Struct):
-    """A node on the path to the action of a decision, beside its siblings."""
-
-    name: Name
-    level: int | str
-    mean: float
-    low: float
-    high: float
-    rank: int
-    """1 where no sibling has a higher mean reward."""
-    of: int
-    """How many it is ranked among, itself included; retired actions are not."""
-    observations: int
-    share: float
-    """Of all observations."""
-    observed_mean: float | None
-    decisions: int
-
-
-class Explained(Struct):
-    """Why an action was chosen, by what is known now."""
-
-    decision_id: str
-    action: Name
-    nodes: list[ExplainedNode]
-    """From the root down to the action; empty where that cannot be said any more, and `note` says why."""
-    sentence: str
-    """The same in words."""
-    note: str
-    """What the numbers are known from."""
-    propensity: float | None
-    """How likely it was to be chosen, as it was logged."""
-    gain_left: float | None
-    """What the best of the actions would earn more per decision, as far as is known; None where that takes long."""
 
 
 def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | None = None) -> Explained:

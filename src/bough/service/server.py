@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -33,6 +35,25 @@ class Started(NamedTuple):
     key: str | None
     """The first key, which is shown this once; None where there were keys already."""
     experiment: str | None
+
+
+class _Server(uvicorn.Server):
+    """A server that says for a while that it is about to stop, so that a balancer can notice."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop, at once where nobody is to notice, or where it is asked for a second time."""
+        seconds = self._service.settings.drain_seconds
+        if self._service.is_draining or not seconds:
+            super().handle_exit(sig, frame)
+            return
+        self._service.is_draining = True
+        timer = threading.Timer(seconds, super().handle_exit, (sig, frame))
+        timer.daemon = True
+        timer.start()
 
 
 def first_key(log: Log, now: float) -> str | None:
@@ -111,7 +132,7 @@ def _serve(
         limit_concurrency=settings.most_connections,
         timeout_graceful_shutdown=int(settings.grace_seconds),
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, service)
     server.run([listener])
     if not server.started:
         raise ValueError("the service could not start; its log on the standard error says why")

@@ -49,6 +49,8 @@ class Service:
         """Up to where the decisions of each experiment are counted in its traffic."""
         self.refusals: dict[Position, str] = {}
         """Why records could not be learned; the last of them."""
+        self.is_draining = False
+        """Whether it is about to stop, and balancers are to send nothing more."""
         self._by_id: dict[int, Experiment] = {}
         self._by_name: dict[str, Experiment] = {}
         self._tasks: list[asyncio.Task[None]] = []

@@ -162,7 +162,9 @@ class PostgresTransaction:
         if self._cursor.fetchone() != (True,):
             raise RuntimeError("lock_changes comes after a write; call it first, or the changes are not in order")
         self._cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", (CHANGES, experiment))
-        self._cursor.execute(_LAST_CHANGE, (experiment,))  # a statement of its own, which sees what came before the lock
+        self._cursor.execute(
+            _LAST_CHANGE, (experiment,)
+        )  # a statement of its own, which sees what came before the lock
         found = self._cursor.fetchone()
         return Position() if found is None else Position(*found)
 
