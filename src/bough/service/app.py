@@ -136,6 +136,20 @@ class App:
         service.metrics.answered(name, status, seconds, code)
         service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
 
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer, as an ASGI application, where there are too many connections."""
+        problem = Problem(
+            "overloaded",
+            "too many connections are open; try again in a second",
+            retry_after=1.0,
+            headers={"connection": "close"},
+        )
+        status, headers, payload = self._problem(problem)
+        headers += [(b"content-length", b"%d" % len(payload))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else payload})
+        self.service.metrics.answered("", status, 0.0, problem.code)
+
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]
         headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
