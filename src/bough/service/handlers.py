@@ -287,8 +287,8 @@ async def openapi(call: Call) -> Reply:  # noqa: ARG001
 HANDLERS: dict[str, Callable[[Call], Awaitable[Any]]] = {
     one.__name__: one
     for one in (
-        decide, reward, rewards, activate, cancel, retract, decision, explain, tree, treemap, top, series, search, export,
-        evaluate, experiments, experiment, put_experiment, put_tree, put_model, model, actions, refit, keys,
+        decide, reward, rewards, activate, cancel, retract, decision, explain, tree, treemap, top, series, search,
+        export, evaluate, experiments, experiment, put_experiment, put_tree, put_model, model, actions, refit, keys,
         create_key, revoke_key, health, ready, metrics, openapi,
     )
 }  # fmt: skip

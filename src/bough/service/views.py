@@ -155,7 +155,10 @@ def nested(found: TreeColumns) -> TreeView:
         columns.name, columns.mean, columns.deviation, columns.observed_mean, columns.decisions, columns.more,
         strict=True,
     )  # fmt: skip
-    nodes = [TreeNode(*one, place in retired) for place, one in enumerate(numbers)]
+    nodes = [
+        TreeNode(name, mean, deviation, observed, decisions, more, place in retired)
+        for place, (name, mean, deviation, observed, decisions, more) in enumerate(numbers)
+    ]
     for node, above in zip(nodes[1:], columns.parent[1:], strict=True):
         nodes[above].children.append(node)
     return TreeView(found.path, found.level, found.low, found.high, found.observations, nodes[0])
