@@ -198,7 +198,8 @@ async def ask_again(port: int, token: str, ledger: Ledger, entries: list[Entry])
         for entry in entries:
             if entry.id is None:
                 continue
-            await client.decide(entry)
+            if entry.kind != "bare":  # which would be another decision
+                await client.decide(entry)
             if entry.is_sent or entry.kind == "cancelled":
                 await client.reward(entry)
 

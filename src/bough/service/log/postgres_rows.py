@@ -67,8 +67,8 @@ XID = "(SELECT pg_current_xact_id()::text::bigint + shift FROM clock)"
 SETTLED = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + shift FROM clock)"
 """The number of the oldest transaction that is not over; no row can still come before it."""
 
-# Numbered in the order given, and inserted in that of their ids, so that two processes with the same ids do not wait for
-# each other.
+# Numbered in the order given, and inserted in that of their ids, so that two processes with the same ids do not wait
+# for each other.
 ADD_DECISIONS = f"""INSERT INTO decisions (xid, seq, {", ".join(_DECISION)})
 SELECT {XID}, seq, {", ".join(_DECISION).replace("request_digest", "decode(request_digest, 'hex')")}
 FROM (SELECT nextval('decision_numbers') AS seq, given.* FROM {given(_DECISION)} ORDER BY number) AS numbered
