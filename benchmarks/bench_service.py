@@ -235,7 +235,7 @@ def test_two_processes_on_postgresql(benchmark, table, models, tmp_path):
         for n in (1, 2):
             folder = tmp_path / f"pg-{n}-{len(found[n])}"
             folder.mkdir()
-            address = postgres.fresh_database()
+            address = postgres.new_log()
             with served(address, models["small"], folder) as one:
                 if n == 1:
                     found[1].append(cost([one]))

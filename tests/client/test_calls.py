@@ -151,8 +151,8 @@ METHODS = {
         ("PUT", "/v1/shop", {"mode": "observe", "window": 60.0}, schema.ExperimentConfig, dict),
     ),
     "refit": (
-        lambda client: client.refit(adopt=False),
-        ("POST", "/v1/shop/refit", {"adopt": False}, schema.RefitBody, dict),
+        lambda client: client.refit(),
+        ("POST", "/v1/shop/refit", {}, schema.RefitBody, dict),
     ),
 }
 ELSEWHERE = {"export", "put_model", "batch", "close"}  # tested below, and in their own files
@@ -196,7 +196,8 @@ def test_the_fields_are_those_of_the_service():
     for ours, theirs in ((Decided, schema.Decided), (Rewarded, schema.Rewarded), (Stated, schema.Stated)):
         assert set(inspect.signature(ours).parameters) == set(theirs.__struct_fields__)
     assert set(inspect.signature(Accepted).parameters) == set(schema.Accepted.__struct_fields__)
-    assert set(inspect.signature(Node).parameters) == {*schema.Node.__struct_fields__, "path"}
+    nodes = {*schema.BestNode.__struct_fields__, *schema.FoundNode.__struct_fields__}
+    assert set(inspect.signature(Node).parameters) == nodes
 
 
 def test_a_model_is_sent_as_the_bytes_of_its_file(ask, server, tmp_path):

@@ -5,6 +5,7 @@ import json
 import re
 import socket
 import threading
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -285,7 +286,7 @@ responses = st.builds(
 def test_whatever_happens_tries_and_time_are_within_limits(outcomes, retries, deadline, jitter, is_safe):
     now, sent, timeouts = 0.0, [], []
     patience = Patience(2.0, retries, deadline, lambda: jitter, lambda: now)
-    call = calls.decide() if is_safe else changing.add("a", under="b")
+    call = replace(calls.decide(), is_repeatable=is_safe)
     steps, found = exchange(call, patience), None
     may_be_done = False
     try:

@@ -86,7 +86,6 @@ REFUSED = {
     "model": (lambda c: c.put_model(5), "model is 5; give the path of a file"),
     "config": (lambda c: c.configure(window=NAN), "the window is nan"),
     "config of odd things": (lambda c: c.configure(window=datetime.timedelta(1)), "the window is .*; give a number"),
-    "adopt": (lambda c: c.refit(adopt=None), "adopt is None"),
     "size": (lambda c: c.batch(size=0), "size is 0; give a whole number from 1 to 10000"),
     "seconds": (lambda c: c.batch(seconds=0), "seconds is 0; give a positive number"),
 }

@@ -276,3 +276,11 @@ def test_one_row_that_cannot_be_learned_keeps_no_other_from_being_learned(n: int
     assert [position.seq for position, _ in refused] == [11, 12]
     assert desk.n == n - 2
     assert desk.experiment.position.seq == 9 + n
+
+
+def test_rows_that_were_deleted_and_that_no_snapshot_holds_are_missed(desk: Desk) -> None:
+    row = desk.decide()
+    desk.reward(row.id, 1.0)
+    desk.experiment.apply(ChangeRow(1, 0.0, "prune", "keeper", {"until": [0, 101], "n_learned": 1}, seq=200))
+    with pytest.raises(ValueError, match="no good snapshot holds them"):
+        begun().apply(ChangeRow(1, 0.0, "prune", "keeper", {"until": [0, 101], "n_learned": 1}, seq=200))

@@ -166,33 +166,32 @@ def test_children_come_by_decisions_and_then_by_mean_and_the_rest_is_counted():
     agent.update(list("efg"), [1.0, 3.0, 2.0])
     traffic = Traffic()
     traffic.add_counts({"b": 2, "c": 5, "gone": 4})
-    view = views.tree(agent, traffic, most=4)
-    node = view.nested().children[0]
-    assert (node.name, node.decisions, node.more) == ("a", 7, 2)
-    assert [child.name for child in node.children] == ["c", "b", "f", "g"]
-    assert view.nodes.decisions[0] == 11  # with those that are gone
+    nodes = views.tree(agent, traffic, most=4).nodes
+    place = nodes.name.index("a")
+    assert (nodes.decisions[place], nodes.more[place]) == (7, 2)
+    assert [name for name, above in zip(nodes.name, nodes.parent, strict=True) if above == place] == [
+        "c",
+        "b",
+        "f",
+        "g",
+    ]
+    assert nodes.decisions[0] == 11  # with those that are gone
     assert views.tree(agent, traffic, levels=0).nodes.more == [2]
 
 
-def test_the_nested_tree_has_the_same_nodes_as_the_columns():
+def test_retired_actions_are_marked_by_their_places():
     agent, traffic, _, _ = taught(KINDS["clicks"]())
     agent.retire("water")
-    view = views.tree(agent, traffic)
-    nested = view.nested()
+    nodes = views.tree(agent, traffic).nodes
+    assert [nodes.name[place] for place in nodes.retired] == ["water"]
 
-    def flat(node):
-        yield node
-        for child in node.children:
-            yield from flat(child)
 
-    nodes = {node.name: node for node in flat(nested)}
-    assert sorted(nodes) == sorted(view.nodes.name)
-    assert [name for name, node in nodes.items() if node.retired] == ["water"]
-    assert [view.nodes.name[place] for place in view.nodes.retired] == ["water"]
-    for place, name in enumerate(view.nodes.name):
-        assert (nodes[name].mean, nodes[name].more) == (view.nodes.mean[place], view.nodes.more[place])
-    document = msgspec.json.decode(msgspec.json.encode(nested))
-    assert list(document)[:5] == ["name", "mean", "deviation", "observed_mean", "decisions"]
+def test_a_number_may_be_given_as_text_unless_another_node_is_called_so():
+    tree = bough.Tree.from_parents([-1, 0, 0, 0], names=["root", 7, "8", 8])
+    agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
+    assert [views.tree(agent, Traffic(), node=name).path[-1] for name in ("7", 7, "8", 8)] == [7, 7, "8", 8]
+    with pytest.raises(KeyError, match="unknown name '9'"):
+        views.tree(agent, Traffic(), node="9")
 
 
 def test_before_all_observations_deviations_are_those_of_the_prior():
@@ -437,3 +436,24 @@ def test_every_answer_is_json():
     odd = bough.Tree.from_parents([-1, 0, 0], names=[("a", 1), 2.5, "c"])
     view = views.tree(bough.HierTS(bough.GaussianModel(odd), seed=0), Traffic())
     assert sorted(view.nodes.name) == ["('a', 1)", "2.5", "c"]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda agent, traffic: views.top(agent, traffic, n=0), "n is 0"),
+        (lambda agent, traffic: views.top(agent, traffic, n=2.5), "n is 2.5"),
+        (lambda agent, traffic: views.top(agent, traffic, order="best"), "order is 'best'"),
+        (lambda agent, traffic: views.top(agent, traffic, level=9), "level is 9"),
+        (lambda agent, traffic: views.top(agent, traffic, context=[1.0]), "context"),
+        (lambda agent, traffic: views.tree(agent, traffic, levels=-1), "levels is -1"),
+        (lambda agent, traffic: views.tree(agent, traffic, most=0), "most is 0"),
+        (lambda agent, traffic: views.search(agent, traffic, 7), "text is 7"),
+        (lambda agent, traffic: views.search(agent, traffic, "tea", n=0), "n is 0"),
+        (lambda agent, traffic: views.series(traffic, 0.0, 1.0, points=0), "points is 0"),
+    ],
+)
+def test_odd_arguments_are_refused_in_words(call, text):
+    agent, traffic, _, _ = taught(KINDS["rewards"]())
+    with pytest.raises(ValueError, match=text):
+        call(agent, traffic)

@@ -68,7 +68,7 @@ class ToyService:
         return Answer(200, {"seq": 1, "model_version": 2, "status": "started", "estimates": []})
 
     def _looked_at(self, last):
-        lists = {"nodes": [NODE], "outcomes": [], "children": [], "decisions": [3]}
+        lists = {"nodes": [NODE], "outcomes": [], "node": {"children": []}, "sentence": "", "decisions": [3]}
         return {**lists, "status": "ok", "version": "0.1.0", "config": {"mode": "learn"}, "a newer field": last}
 
     def _get_export(self, _):

@@ -5,13 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from bough.cli import logs, output
-
-if TYPE_CHECKING:
-    from bough.service.log.base import Log
-    from bough.service.records import ExperimentRow
 
 
 def prune(given: argparse.Namespace) -> None:
@@ -23,7 +18,9 @@ def prune(given: argparse.Namespace) -> None:
     with logs.opened(given) as log:
         rows = logs.experiments_in(log, given.experiment)
         _ask(given, [row.name for row in rows])
-        found = {row.name: _pruned(log, row, before, given.contexts_only) for row in rows}
+        from bough.service.offline import prune as pruned
+
+        found = {row.name: pruned(log, row, before, given.contexts_only) for row in rows}
     what = "contexts" if given.contexts_only else "decisions"
     lines = [f"{name}: {n:,} {what} deleted" for name, n in found.items()]
     output.show(given, "\n".join(lines), {"before": logs.said(before), "what": what, "deleted": found})
@@ -31,20 +28,9 @@ def prune(given: argparse.Namespace) -> None:
 
 def _ask(given: argparse.Namespace, names: list[str]) -> None:
     """Have a person say yes; what is deleted is gone."""
-    if given.yes:
+    if given.yes or not sys.stdin.isatty():
         return
-    if not sys.stdin.isatty():
-        raise ValueError("what is deleted is gone; give --yes to go on without being asked")
     what = "contexts of decisions" if given.contexts_only else "decisions"
     print(f"Delete the {what} before {given.before} of {', '.join(names)}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ValueError("not confirmed, and nothing was deleted; give --yes, or answer y")
-
-
-def _pruned(log: Log, row: ExperimentRow, before: float, contexts_only: bool) -> int:
-    """How many decisions of an experiment it were; a snapshot that holds what they taught is written first."""
-    from bough.service.offline import snapshot
-
-    until = snapshot(log, row)
-    n = log.prune(row.id, before, until, contexts_only=True)
-    return n if contexts_only else log.prune(row.id, before, until, contexts_only=False)

@@ -56,7 +56,10 @@ def _say(given: argparse.Namespace, started: Started) -> None:
 def settings_of(given: argparse.Namespace) -> Settings:
     """The settings that the options say; a `ValueError` where one makes no sense."""
     found: dict[str, Any] = {one.name: getattr(given, one.name) for one in SETTINGS}
-    return Settings(**{name: tuple(value) if isinstance(value, list) else value for name, value in found.items()})
+    given_settings: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
+    }
+    return Settings(**given_settings)
 
 
 @contextmanager

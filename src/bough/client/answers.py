@@ -115,8 +115,12 @@ class Node:
     observed_mean: float | None
     """What its decisions earned on average; None where there are none."""
     decisions: int
+    low: float | None = None
+    """With `high`: the 95% interval of the mean, for the nodes of `top`."""
+    high: float | None = None
     path: list[Name] | None = None
-    """From the root to the node, where it was searched for."""
+    """From the root to the node, for those of `search`."""
+    retired: bool = False
 
 
 def decided(response: httpx.Response) -> Decided:

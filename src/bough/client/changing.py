@@ -68,7 +68,7 @@ def move(name: Any, under: Any) -> Call[Accepted]:
 
 def _change(op: str, name: Any, **fields: Any) -> Call[Accepted]:
     content = body(op=op, name=values.one_or_more(name), **fields)
-    return Call("POST", "actions", answers.accepted, content, is_repeatable=False)
+    return Call("POST", "actions", answers.accepted, content, is_repeatable=False, is_long=True)
 
 
 def put_tree(
@@ -132,14 +132,13 @@ def _setting(name: str, value: Any) -> Any:
     return given if given is None or isinstance(given, (str, bool, int)) else values.number(given, name)
 
 
-def refit(adopt: bool = True) -> Call[dict[str, Any]]:
+def refit() -> Call[dict[str, Any]]:
     """That the prior is being learned again, in the background, from all that was observed.
 
     ::
 
         client.refit()
 
-    With ``adopt=False`` the new version is made, and decisions go on by the present one.
+    `describe` says when the new version decides.
     """
-    content = body(adopt=values.flag(adopt, "adopt"))
-    return Call("POST", "refit", answers.json, content, is_repeatable=False, is_long=True)
+    return Call("POST", "refit", answers.json, body(), is_repeatable=False, is_long=True)

@@ -3,7 +3,7 @@
 TIMEOUT = 2.0
 """For a try: to connect, to send, and between two pieces of the answer."""
 LONG_TIMEOUT = 300.0
-"""The least for a try of what takes long: files, whole catalogues, refits, evaluations."""
+"""The least for a try of what may take long: all but decisions, rewards and health."""
 RETRIES = 4
 MOST_RETRIES = 100
 DEADLINE = 30.0

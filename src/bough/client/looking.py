@@ -30,10 +30,10 @@ def explain(decision: Decided | str) -> Call[dict[str, Any]]:
 
     ::
 
-        for node in client.explain(decided)["nodes"]:
-            print(node["name"], node["mean"])
+        explained = client.explain(decided)
+        print(explained["sentence"])
     """
-    return Call("GET", f"decisions/{_segment(decision)}/explain", answers.json)
+    return Call("GET", f"decisions/{_segment(decision)}/explain", answers.json, is_long=True)
 
 
 def _segment(decision: Decided | str) -> str:
@@ -48,7 +48,8 @@ def top(k: int | None = None) -> Call[list[Node]]:
         for node in client.top(10):
             print(node.name, node.mean, node.deviation)
     """
-    return Call("GET", "top", answers.nodes, query=query(k=None if k is None else values.whole(k, "k", 1)))
+    found = query(k=None if k is None else values.whole(k, "k", 1))
+    return Call("GET", "top", answers.nodes, query=found, is_long=True)
 
 
 def tree(node: Any = None, levels: int | None = None, limit: int | None = None) -> Call[dict[str, Any]]:
@@ -56,14 +57,14 @@ def tree(node: Any = None, levels: int | None = None, limit: int | None = None) 
 
     ::
 
-        client.tree("home/kitchen", levels=1)["children"]
+        client.tree("home/kitchen", levels=1)
     """
     fields = query(
         node=None if node is None else values.name(node, "node"),
         levels=None if levels is None else values.whole(levels, "levels", 1),
         limit=None if limit is None else values.whole(limit, "limit", 1),
     )
-    return Call("GET", "tree", answers.json, query=fields)
+    return Call("GET", "tree", answers.json, query=fields, is_long=True)
 
 
 def search(text: str, limit: int | None = None) -> Call[list[Node]]:
@@ -76,18 +77,18 @@ def search(text: str, limit: int | None = None) -> Call[list[Node]]:
     if not isinstance(text, str) or not text:
         raise ValueError(f"text is {text!r:.80}; give a part of a name")
     found = query(q=text, limit=None if limit is None else values.whole(limit, "limit", 1))
-    return Call("GET", "search", answers.nodes, query=found)
+    return Call("GET", "search", answers.nodes, query=found, is_long=True)
 
 
 def series(minutes: int | None = None) -> Call[dict[str, Any]]:
-    """The decisions, the rewards and their mean, minute by minute, as lists of equal lengths.
+    """The decisions, the rewards and their mean in the latest minutes, as lists of equal lengths.
 
     ::
 
         client.series(minutes=60)["decisions"]
     """
     found = query(minutes=None if minutes is None else values.whole(minutes, "minutes", 1))
-    return Call("GET", "series", answers.json, query=found)
+    return Call("GET", "series", answers.json, query=found, is_long=True)
 
 
 def export(

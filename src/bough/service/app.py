@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from bough.policies.decision import new_id
-from bough.service.handlers import HANDLERS, Call, Reply, Stream
+from bough.service.exports import Stream
+from bough.service.handlers import HANDLERS, Call, Reply
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
 from bough.service.problems import Problem
 from bough.service.router import find, read_query
@@ -134,6 +135,20 @@ class App:
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds, code)
         service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer, as an ASGI application, where there are too many connections."""
+        problem = Problem(
+            "overloaded",
+            "too many connections are open; try again in a second",
+            retry_after=1.0,
+            headers={"connection": "close"},
+        )
+        status, headers, payload = self._problem(problem)
+        headers += [(b"content-length", b"%d" % len(payload))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else payload})
+        self.service.metrics.answered("", status, 0.0, problem.code)
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]

@@ -201,7 +201,7 @@ def first_model(log: Log, name: str | None, data: bytes | None, now: float) -> N
     except Problem as problem:
         raise ValueError(problem.detail) from None
     with log.transaction() as transaction:
-        made = transaction.add_experiment(name, msgspec.to_builtins(config), now)
+        made = row or transaction.add_experiment(name, msgspec.to_builtins(config), now)
         transaction.lock_changes(made.id)
         transaction.put_file(digest, data)
         transaction.add_model(ModelRow(made.id, 1, digest, 0))

@@ -59,11 +59,10 @@ _ALL: tuple[Struct, ...] = (
         "tea/green has the highest mean of 40; rewards there are 0.174 on average", "by what is known now", None, 0.004,
     ),
     schema.TreeView(
-        schema.TreeNode(
-            "tea", 0.14, 0.01, 0.143, 9_300, more=39,
-            children=[schema.TreeNode("tea/green", 0.17, 0.02, 0.174, 320)],
-        ),
         ["", "tea"], 1, 0.12, 0.16, 9_000, [0.5, 0.4, 0.3],
+        schema.TreeNodes(
+            ["tea", "tea/green"], [-1, 0], [0.14, 0.17], [0.01, 0.02], [0.143, 0.174], [9_300, 320], [39, 0], []
+        ),
     ),
     schema.Top([schema.BestNode("tea/green", 0.17, 0.02, 0.174, 320, 0.13, 0.21)], 40_000, _AT),
     schema.Series(60, [int(_AT), int(_AT) + 60], [120, 131], [14, 0], [0.11, None], [0.05, None], [0.17, None],

@@ -60,7 +60,7 @@ class Experiment(Learner):
         with_propensity = config.propensity == "always" if asked.propensity is None else asked.propensity
         offered: dict[str, Any] | None = None
         propensity: list[float] | None = None
-        actions: list[Any]
+        actions: Any
         plain = asked.k is None and asked.among is None and asked.exclude is None
         try:
             if config.mode == "observe":

@@ -2,56 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
+from bough.best import best_of
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.node_numbers import Moment, fields, moment_of
 from bough.service.records import DecisionRow, Name
+from bough.service.schema import Explained, ExplainedNode
 from bough.service.traffic import Traffic
 from bough.tree.levels import level_of
 from bough.tree.names import UnknownNameError
 
-_CHEAP = 20_000  # actions of which it is known at once how good the best of them is
-
-
-class ExplainedNode(Struct):
-    """A node on the path to the action of a decision, beside its siblings."""
-
-    name: Name
-    level: int | str
-    mean: float
-    low: float
-    high: float
-    rank: int
-    """1 where no sibling has a higher mean reward."""
-    of: int
-    """How many it is ranked among, itself included; retired actions are not."""
-    observations: int
-    share: float
-    """Of all observations."""
-    observed_mean: float | None
-    decisions: int
-
-
-class Explained(Struct):
-    """Why an action was chosen, by what is known now."""
-
-    decision_id: str
-    action: Name
-    nodes: list[ExplainedNode]
-    """From the root down to the action; empty where that cannot be said any more, and `note` says why."""
-    sentence: str
-    """The same in words."""
-    note: str
-    """What the numbers are known from."""
-    propensity: float | None
-    """How likely it was to be chosen, as it was logged."""
-    gain_left: float | None
-    """What the best of the actions would earn more per decision, as far as is known; None where that takes long."""
+_CHEAP, _FEW = 2_500, 100_000  # nodes with rewards, and actions, of which it takes a tenth of a second what is best
+_SAMPLES = 1_000  # where it cannot be known exactly
 
 
 def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | None = None) -> Explained:
@@ -87,7 +53,7 @@ def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | 
     note = f"by what is known now, from {seen}; it was decided by version {decision.model_version} of the model"
     if without:
         note += ", in a context that has been deleted: these numbers are of the average context"
-    gain = _gain_left(agent, action, context, decision)
+    gain = _gain_left(agent, action, decision)
     return Explained(decision.id, action, nodes, _sentence(nodes), note, propensity, gain)
 
 
@@ -126,23 +92,23 @@ def _sentence(nodes: list[ExplainedNode]) -> str:
     return f"{text}; {rewards} {node.observed_mean:.3g} on average"
 
 
-def _gain_left(agent: PosteriorPolicy, action: Name, context: Any, decision: DecisionRow) -> float | None:
+def _gain_left(agent: PosteriorPolicy, action: Name, decision: DecisionRow) -> float | None:
     """How much better the best of what was offered is expected to be than the action; None where it takes long."""
     posterior, offered = agent.posterior, decision.offered or {}
     with posterior._lock:
-        catalogue, retired = posterior._catalogue, posterior._retired
-        if context is not None or not posterior._engine.model.is_scalar or catalogue.n_actions > _CHEAP:
+        catalogue, engine = posterior._catalogue, posterior._engine
+        node = catalogue.find(action)
+        is_cheap = engine.slots.count <= _CHEAP and catalogue.n_actions <= _FEW and engine.model.is_scalar
+        if not is_cheap or node < 0 or not catalogue.is_action(node) or node in posterior._retired:
             return None
-        if not catalogue.is_action(catalogue.index(action)) or catalogue.index(action) in retired:
-            return None
-        there = {
-            what: None if offered.get(what) is None else [name for name in offered[what] if catalogue.find(name) >= 0]
+        among, exclude = (
+            None if offered.get(what) is None else [name for name in offered[what] if catalogue.find(name) >= 0]
             for what in ("among", "exclude")
-        }
-        try:
-            best = agent.best(among=there["among"], exclude=there["exclude"])
-        except ValueError:  # nothing of what was offered is left
-            return None
-        place = np.searchsorted(best.tree.leaves, best.tree.index(action))
-        loss = float(best.expected_loss[place])
+        )
+        twin = copy.copy(posterior)  # so that nobody has to wait for what follows
+    try:
+        best = best_of(twin, None, among, exclude, _SAMPLES, 0, with_retired=False)
+    except (ValueError, KeyError):  # nothing of what was offered is left
+        return None
+    loss = float(best.expected_loss[np.searchsorted(best.tree.leaves, best.tree.index(action))])
     return loss if math.isfinite(loss) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ import bough
 from bough.service import schema, views
 from bough.service.auth import make_key
 from bough.service.experiment import Experiment
-from bough.service.exports import exported
+from bough.service.exports import Stream, exported
 from bough.service.judgement import judged
 from bough.service.openapi import document
-from bough.service.problems import Problem
+from bough.service.problems import Problem, refused
 from bough.service.records import CANCEL, ChangeRow, Key, State
 from bough.service.routes import BYTES
 from bough.service.service import Service
@@ -46,14 +46,6 @@ class Reply(NamedTuple):
     status: int
     body: Any
     media: str | None = "application/json"
-
-
-class Stream(NamedTuple):
-    """An answer that is sent in parts."""
-
-    parts: AsyncIterator[bytes]
-    media: str
-    name: str
 
 
 # -- deciding and learning -----------------------------------------------------------------------
@@ -138,13 +130,17 @@ def _status(state: State) -> Any:
 
 async def explain(call: Call) -> Any:
     state = await _state(call)
-    return await asyncio.to_thread(views.explained, call.own.ready_agent(), state.decision)
+    agent, traffic = call.own.ready_agent(), call.service.traffic[call.own.id]
+    return await asyncio.to_thread(views.explained, agent, state.decision, traffic)
 
 
 async def tree(call: Call) -> Any:
     agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
     node = None if query.node is UNSET else query.node
-    return await asyncio.to_thread(views.tree, agent, traffic, node, query.levels, query.limit)
+    try:
+        return await asyncio.to_thread(views.tree, agent, traffic, node, query.levels, query.limit)
+    except KeyError as error:
+        raise refused(error, "unknown-node", value=node) from None
 
 
 async def top(call: Call) -> Any:
@@ -267,6 +263,8 @@ async def ready(call: Call) -> schema.Ready:
         raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
     if service.writer.failure is not None:
         raise Problem("not-written", f"the log could not be written: {service.writer.failure}", retry_after=5.0)
+    if service.is_draining:
+        raise Problem("overloaded", "the service is about to stop; ask another one", retry_after=1.0)
     lag = await service.lag()
     if lag > service.settings.lag_limit:
         raise Problem("not-replayed", f"this process is {lag:.1f} seconds behind the log", retry_after=1.0)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bough.service.experiment import Experiment
 from bough.service.files import digest_of
+from bough.service.learner import prune_body
 from bough.service.log.base import LogError
 from bough.service.problems import Problem
 from bough.service.propensities import Shadow
@@ -166,9 +167,10 @@ class Keeper:
 
     async def prune(self, experiment: Experiment, before: float, *, contexts_only: bool) -> int:
         """Delete contexts or rows of decisions before a time; how many decisions it were."""
-        position = await self.snapshot(experiment)
+        n_learned, position = experiment.n_learned, await self.snapshot(experiment)
         if position is None:
             return 0
+        await self._service.changer.make(experiment, "prune", prune_body(position, n_learned), "keeper")
         log = self._service.log
         n: int = await asyncio.to_thread(
             partial(log.prune, experiment.id, before, position, contexts_only=contexts_only)

@@ -184,6 +184,9 @@ class Learner:
             return self._begun(file)
         if change.kind in ("config", "key"):
             return agent
+        if change.kind == "prune":
+            self._check_pruned(body)
+            return agent
         agent = self.ready_agent() if agent is None else agent
         if change.kind == "model":
             model = file if isinstance(file, Model) else file._model
@@ -202,6 +205,14 @@ class Learner:
             raise ValueError(f"there is no change of the kind {change.kind!r}; a newer bough may have made it")
         return agent
 
+    def _check_pruned(self, body: dict[str, Any]) -> None:
+        """Refuse to go on in silence where rows were deleted that no snapshot had held."""
+        if self.n_learned < body["n_learned"]:
+            raise ValueError(
+                f"{body['n_learned'] - self.n_learned:,} rewards that were learned are deleted, and no good snapshot "
+                "holds them; put the snapshots back from a backup, and start again"
+            )
+
     def _begun(self, file: Any) -> HierTS:
         """An agent that begins with a model, or goes on from an agent's file, with random numbers of its own."""
         half_life = self.config.half_life
@@ -216,6 +227,11 @@ class Learner:
         check_names(file._model.tree)
         self.options = {name: value for name, value in file._options.items() if name != "refit"}
         return HierTS.resume(file.posterior, seed=self._seed, **self.options, half_life=half_life)
+
+
+def prune_body(until: Position, n_learned: int) -> dict[str, Any]:
+    """What the log says of rows that are about to be deleted."""
+    return {"until": list(until), "n_learned": n_learned}
 
 
 def checked_config(body: dict[str, Any]) -> ExperimentConfig:

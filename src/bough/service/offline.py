@@ -7,9 +7,9 @@ import time
 from bough.service.access import Events
 from bough.service.experiment import Experiment
 from bough.service.files import digest_of
-from bough.service.learner import Refused
+from bough.service.learner import Refused, prune_body
 from bough.service.log.base import Log
-from bough.service.records import ExperimentRow, OutcomeRow, Position, Record, SnapshotRow
+from bough.service.records import ChangeRow, ExperimentRow, OutcomeRow, Position, Record, SnapshotRow
 from bough.service.restore import Restored, restored, taken
 from bough.service.tail import Tail
 
@@ -35,17 +35,30 @@ class _Hearer:
         pass
 
 
-def snapshot(log: Log, row: ExperimentRow) -> Position:
-    """Have a good snapshot hold all that the log has taught; up to where it does, which is nowhere without a model."""
+def snapshot(log: Log, row: ExperimentRow) -> tuple[Position, int]:
+    """Have a good snapshot hold all that the log has taught.
+
+    Up to where it does, which is nowhere without a model, and how many records were learned from.
+    """
     found = restored(log, row, None, Events())
     held = found.experiment.position
     position = _replay(log, found)
     if found.experiment.agent is None or position == held:
-        return held
+        return held, found.experiment.n_learned
     followed = _count_decisions(log, found)
     data = taken(found.experiment, found.traffic, position, followed).packed()
     log.put_snapshot(SnapshotRow(row.id, position.xid, position.seq, digest_of(data), time.time()), data)
-    return position
+    return position, found.experiment.n_learned
+
+
+def prune(log: Log, row: ExperimentRow, before: float, contexts_only: bool) -> int:
+    """Delete contexts, and then rows, behind a snapshot that holds what they taught; how many decisions it were."""
+    until, n_learned = snapshot(log, row)
+    with log.transaction() as transaction:
+        transaction.lock_changes(row.id)
+        transaction.add_change(ChangeRow(row.id, time.time(), "prune", "command", prune_body(until, n_learned)))
+    n = log.prune(row.id, before, until, contexts_only=True)
+    return n if contexts_only else log.prune(row.id, before, until, contexts_only=False)
 
 
 def _replay(log: Log, found: Restored) -> Position:

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import math
 
-from msgspec import Struct
-
 from bough import _checks
+from bough.service.schema import Series
 from bough.service.traffic import DAY, HOUR, MINUTE, Sums, Traffic
 
 _QUANTILE = 1.959963984540054  # of a 95% interval
 _NICE = (*(MINUTE * n for n in (1, 2, 5, 10, 15, 30)), *(HOUR * n for n in (1, 2, 3, 6, 12)), DAY)
-
-
-class Series(Struct):
-    """What happened over time, in spans of equal lengths: one entry for each."""
-
-    seconds: int
-    """The length of a span."""
-    start: list[int]
-    """When each began, in seconds since 1970."""
-    decisions: list[int]
-    rewards: list[int]
-    mean: list[float | None]
-    """Of the rewards; None where there were none."""
-    low: list[float | None]
-    """The 95% interval of that mean; None where there were fewer than 2 rewards."""
-    high: list[float | None]
-    late: list[int]
-    agreement: list[float | None]
-    """The share of decisions in the mode observe that were as suggested; None where there were none."""
 
 
 def series(traffic: Traffic, since: float, until: float, points: int = 240) -> Series:

@@ -96,7 +96,7 @@ class OutcomeRow(msgspec.Struct):
         return Position(self.xid, self.seq)
 
 
-ChangeKind = Literal["tree", "action", "model", "config", "tick", "key"]
+ChangeKind = Literal["tree", "action", "model", "config", "tick", "prune", "key"]
 
 
 class ChangeRow(msgspec.Struct):

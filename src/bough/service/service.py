@@ -49,6 +49,8 @@ class Service:
         """Up to where the decisions of each experiment are counted in its traffic."""
         self.refusals: dict[Position, str] = {}
         """Why records could not be learned; the last of them."""
+        self.is_draining = False
+        """Whether it is about to stop, and balancers are to send nothing more."""
         self._by_id: dict[int, Experiment] = {}
         self._by_name: dict[str, Experiment] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -67,6 +69,7 @@ class Service:
         except Exception as error:
             self.events.failed("the log could not be replayed", error)
             raise
+        self.tail.is_replayed = True  # not before what was replayed is settled, and the kernels are there
         self.events.say("replayed", seconds=round(time.perf_counter() - began, 3), seq=self.tail.position.seq)
         self._tasks += [
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),

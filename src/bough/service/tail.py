@@ -17,6 +17,7 @@ from bough.service.records import ChangeRow, OutcomeRow, Position, Record
 _PIECE = 256  # records that the loop learns from at once
 _REPLAY_PIECE = 100_000  # records, where nobody waits for the loop
 _POLL = 0.2  # seconds
+_GATHER = 0.03  # seconds in which records of other processes gather, since each query costs as much as many of them
 
 
 class Hearer(Protocol):
@@ -80,6 +81,7 @@ class Tail:
     async def _rest(self) -> None:
         """Wait until something may have been appended, by this process or another."""
         if not self._log.one_process:
+            await asyncio.sleep(_GATHER)
             await asyncio.to_thread(self._log.wait, _POLL)
             return
         try:

@@ -11,99 +11,25 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct, field
 
 from bough import _checks
 from bough._arrays import Floats, Integers, Nodes
 from bough.policies.posterior_policy import PosteriorPolicy
-from bough.service.explain import Explained, ExplainedNode, explained
+from bough.service.explain import explained
 from bough.service.name_search import find_nodes
 from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields, moment_of
-from bough.service.over_time import Series, series
+from bough.service.over_time import series
 from bough.service.records import Name
-from bough.service.schema import Node
+from bough.service.schema import BestNode, FoundNode, TreeNodes, TreeView
 from bough.service.traffic import Traffic
 from bough.tree.levels import depth_of, level_of
+from bough.tree.name_columns import integer_of
 
-__all__ = [
-    "BestNode", "Explained", "ExplainedNode", "FoundNode", "Order", "Series", "TreeNode", "TreeNodes", "TreeView",
-    "explained", "search", "series", "top", "tree",
-]  # fmt: skip
+__all__ = ["Order", "explained", "search", "series", "top", "tree"]
 
 _DIGITS = 6  # that numbers of the tree are rounded to, so that an answer stays small
 
 Order = Literal["mean", "uncertain", "retired"]
-
-
-class BestNode(Node):
-    """A node with the 95% interval of its mean reward."""
-
-    low: float
-    high: float
-
-
-class TreeNodes(Struct):
-    """Nodes of the tree, parents first, as columns: a page of them is half as large as one of objects."""
-
-    name: list[Name]
-    parent: list[int]
-    """The place of each one's parent in these columns; -1 for the first."""
-    mean: list[float]
-    deviation: list[float]
-    observed_mean: list[float | None]
-    decisions: list[int]
-    more: list[int]
-    """How many children of each are not shown."""
-    retired: list[int]
-    """The places of retired actions."""
-
-
-class TreeNode(Node, omit_defaults=True):
-    """A node with some of its children."""
-
-    retired: bool = False
-    more: int = 0
-    """How many of its children are not shown."""
-    children: list[TreeNode] = field(default_factory=list)
-
-
-class TreeView(Struct):
-    """A part of the tree."""
-
-    path: list[Name]
-    """From the root to the first node, itself included."""
-    level: int | str
-    """What the level of the first node is called, or its depth."""
-    low: float
-    """The 95% interval of the mean reward of the first node."""
-    high: float
-    observations: int
-    """How many rewards were observed at or below it."""
-    prior_deviation: list[float]
-    """What the deviation of a node of each depth, the root's first, was before all observations."""
-    nodes: TreeNodes
-
-    def nested(self) -> TreeNode:
-        """The first node, with its children in it, and so on."""
-        columns = self.nodes
-        numbers = zip(
-            columns.name, columns.mean, columns.deviation, columns.observed_mean, columns.decisions, strict=True
-        )
-        out = set(columns.retired)
-        made = [
-            TreeNode(*one, place in out, more)
-            for place, (one, more) in enumerate(zip(numbers, columns.more, strict=True))
-        ]
-        for node, above in zip(made[1:], columns.parent[1:], strict=True):
-            made[above].children.append(node)
-        return made[0]
-
-
-class FoundNode(Node):
-    """A node whose name was searched for."""
-
-    path: list[Name]
-    retired: bool
 
 
 # -- the best --------------------------------------------------------------------------------------
@@ -171,6 +97,8 @@ def tree(
 ) -> TreeView:
     """A node, the root unless given, its path, and its children down to some levels below it.
 
+    A name that is a number may be given as text, unless another node is called so.
+
     Of each node at most the `most` children with the most decisions are shown, among equals those with the highest mean
     rewards; `more` says how many are not. Numbers have six digits. A `KeyError` where there is no such node.
 
@@ -180,13 +108,11 @@ def tree(
     >>> found = tree(agent, Traffic(), levels=1)
     >>> found.nodes.name, found.nodes.mean, found.nodes.more
     (['', 'tea', 'coffee'], [0.5, 1.0, 0.5], [0, 2, 0])
-    >>> [child.name for child in found.nested().children]
-    ['tea', 'coffee']
     """
     levels = _checks.whole_number("levels", levels, least=0)
     most = _checks.whole_number("most", most, least=1)
     with moment_of(agent, traffic, context) as moment:
-        first = np.array([0 if node is None else moment.catalogue.index(node)], dtype=np.int32)
+        first = np.array([0 if node is None else _node(moment, node)], dtype=np.int32)
         path = np.array(moment.path(int(first[0])), dtype=np.int32)
         rows = [_Row(first, np.array([-1]), *moment.scores(first))]
         for _ in range(levels):
@@ -209,6 +135,11 @@ def tree(
         short(np.array(moment.prior_deviations())).tolist(),
         TreeNodes(names, above.tolist(), means, deviations, observed, decisions, more.tolist(), retired),
     )  # fmt: skip
+
+
+def _node(moment: Moment, name: Name) -> int:
+    number = integer_of(name) if isinstance(name, str) and moment.catalogue.find(name) < 0 else None
+    return moment.catalogue.index(name if number is None or moment.catalogue.find(number) < 0 else number)
 
 
 class _Row:

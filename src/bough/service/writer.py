@@ -22,6 +22,7 @@ from bough.service.schema import Decide, Decided
 T = TypeVar("T")
 _BUSY_WAIT = 0.003  # seconds between tries to write, while another process does
 _PATIENCE = 10.0  # seconds of such tries
+_GATHER = 0.001  # seconds in which requests gather, where a transaction takes several journeys to the database
 
 
 class Watch(Protocol):
@@ -109,6 +110,8 @@ class Writer:
     async def _commit_all(self) -> None:
         try:
             while self._waiting:
+                if not self._log.one_process:
+                    await asyncio.sleep(_GATHER)
                 async with self._lock:
                     batch, self._waiting = self._waiting, []
                     await self._commit(batch)

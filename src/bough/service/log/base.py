@@ -65,7 +65,10 @@ class Transaction(Protocol):
         ...
 
     def lock_changes(self, experiment: int) -> Position:
-        """Have nobody else append changes of an experiment until the end; the position of the last one, or (0, 0)."""
+        """Have nobody else append changes of an experiment until the end; the position of the last one, or (0, 0).
+
+        It comes before anything is written, but for the experiment itself.
+        """
         ...
 
     def add_change(self, row: ChangeRow) -> None:

@@ -132,7 +132,6 @@ class SqliteTransaction:
         values = [(row.active, row.closes, row.open, self._seq(row.key)) for row in rows]
         self._cursor.executemany(_SET_STATE, values)
 
-    @_guarded
     def lock_changes(self, experiment: int) -> Position:
         """The position of the last change of an experiment, or (0, 0); nobody else writes before the end anyway."""
         found = self._cursor.execute("SELECT max(seq) FROM changes WHERE experiment = ?", (experiment,)).fetchone()[0]
