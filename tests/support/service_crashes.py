@@ -137,11 +137,9 @@ def _learned_once(process: ServiceProcess, checker: Checker, log: Log) -> list[s
     """What the model has learned beside what the log has for it, when all windows have closed."""
     until = time.monotonic() + PATIENCE
     while True:
-        wrong = []
-        if any(log.due(id, _NEVER, 1) for id in checker.names):
-            wrong.append("not closed: windows of decisions")
-        wrong += checker.check(log)
-        for name in checker.names.values():
+        is_closed = not any(log.due(id, _NEVER, 1) for id in checker.names)
+        wrong = checker.check(log) if is_closed else ["not closed: windows of decisions"]
+        for name in checker.names.values() if is_closed else ():
             info = process.ask("GET", f"/v1/{name}").body
             n = checker.learnable[name]
             if info["learned"] < n:

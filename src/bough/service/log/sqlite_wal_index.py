@@ -22,14 +22,14 @@ class WalIndex:
 
     def __init__(self, database: Path) -> None:
         self._path = f"{database.absolute()}-shm"
+        self._file: int | None = None
         with _lock:
             try:
                 file, users = _files.get(self._path) or (os.open(self._path, os.O_RDONLY), 0)
             except OSError:  # a way to the disk that keeps its index elsewhere
-                self._file = None
                 return
             _files[self._path] = (file, users + 1)
-            self._file: int | None = file
+            self._file = file
 
     def waiting(self) -> int:
         """Bytes that have been committed and are not in the database file yet.
