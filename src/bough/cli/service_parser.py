@@ -37,7 +37,9 @@ def add_serve(subparsers: Any) -> None:
     group = command.add_argument_group("settings")
     for setting in SETTINGS:
         _add_setting(group, setting)
-    add_json_option(command)
+    command.add_argument(
+        "--json", action="store_true", help="print the address and the first key as one JSON document"
+    )
     command.set_defaults(run=serve.serve)
 
 
@@ -55,7 +57,7 @@ def _add_setting(group: Any, setting: Setting) -> None:
     else:
         group.add_argument(
             setting.option, type=setting.type, default=setting.default, metavar="TEXT" if setting.type is str else "N",
-            help=f"{text} (default: %(default)s)",
+            help=f"{text} (default: {setting.default:g})" if setting.type is float else f"{text} (default: %(default)s)",
         )  # fmt: skip
 
 
