@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from service_crashes import Plan, crash, model
 from service_process import ServiceProcess
 

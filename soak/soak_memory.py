@@ -11,7 +11,7 @@ import bough
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
-from service_runs import served  # noqa: E402
+from service_runs import served
 
 MINUTES = float(os.environ.get("MINUTES", 60))
 SPANS = 20

@@ -14,15 +14,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from service_http import GoneError
-from service_load import Checker, Ledger, ask_again, load
-from service_posterior import difference, feed, moments, served_moments
-from service_process import PATIENCE, ServiceProcess
-
 import bough
 from bough.service.log import open_log
 from bough.service.log.base import Log
 from bough.service.records import Position
+from service_http import GoneError
+from service_load import Checker, Ledger, ask_again, load
+from service_posterior import difference, feed, moments, served_moments
+from service_process import PATIENCE, ServiceProcess
 
 EXPERIMENTS = ("shop", "clicks")
 _WINDOW = 0.3  # seconds
@@ -145,7 +144,9 @@ def _learned_once(process: ServiceProcess, checker: Checker, log: Log) -> list[s
             if info["learned"] < n:
                 wrong.append(f"not learned: {name} has learned {info['learned']} of {n}")
             elif info["learned"] > n or info["observations"] != n:
-                wrong.append(f"learned twice: {name} has {info['learned']}, {info['observations']} observations, of {n}")
+                wrong.append(
+                    f"learned twice: {name} has {info['learned']}, {info['observations']} observations, of {n}"
+                )
         if not wrong or time.monotonic() > until or any(one.startswith(("lost", "learned twice")) for one in wrong):
             return wrong
         time.sleep(0.01)

@@ -37,9 +37,7 @@ def add_serve(subparsers: Any) -> None:
     group = command.add_argument_group("settings")
     for setting in SETTINGS:
         _add_setting(group, setting)
-    command.add_argument(
-        "--json", action="store_true", help="print the address and the first key as one JSON document"
-    )
+    command.add_argument("--json", action="store_true", help="print the address and the first key as one JSON document")
     command.set_defaults(run=serve.serve)
 
 
