@@ -29,7 +29,7 @@ def export(given: argparse.Namespace) -> None:
     output.show(given, f"{what}: {given.out} ({n:,} rows)", {"file": given.out, "what": what, "rows": n})
 
 
-def _features(log: Any, experiment: int) -> list[str] | None:
+def _features(log: Any, experiment: int) -> tuple[str, ...] | None:
     """What the model of an experiment calls the numbers of its contexts; None where it does not."""
     from bough.model.model import Model
     from bough.service.files import start_of
@@ -38,8 +38,7 @@ def _features(log: Any, experiment: int) -> list[str] | None:
     if not models:
         return None
     start = start_of(log.file(models[-1].digest))
-    names: list[str] | None = (start if isinstance(start, Model) else start._model).feature_names
-    return names
+    return (start if isinstance(start, Model) else start._model).feature_names
 
 
 def rebuild(given: argparse.Namespace) -> None:

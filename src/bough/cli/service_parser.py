@@ -37,9 +37,7 @@ def add_serve(subparsers: Any) -> None:
     group = command.add_argument_group("settings")
     for setting in SETTINGS:
         _add_setting(group, setting)
-    command.add_argument(
-        "--json", action="store_true", help="print the address and the first key as one JSON document"
-    )
+    command.add_argument("--json", action="store_true", help="print the address and the first key as one JSON document")
     command.set_defaults(run=serve.serve)
 
 
@@ -57,7 +55,7 @@ def _add_setting(group: Any, setting: Setting) -> None:
     else:
         group.add_argument(
             setting.option, type=setting.type, default=setting.default, metavar="TEXT" if setting.type is str else "N",
-            help=f"{text} (default: {setting.default:g})" if setting.type is float else f"{text} (default: %(default)s)",
+            help=f"{text} (default: {f'{setting.default:g}' if setting.type is float else setting.default})",
         )  # fmt: skip
 
 
@@ -133,7 +131,7 @@ def add_export(subparsers: Any) -> None:
     for name, what in (("since", "from this time on"), ("until", "up to this time")):
         command.add_argument(
             f"--{name}", metavar="TIME",
-            help=f"only what happened {what}, such as 2026-01-01 or 2026-01-01T12:30 (in UTC, unless it says otherwise)",
+            help=f"only what happened {what}, such as 2026-01-01 or 2026-01-01T12:30 (UTC, unless it says otherwise)",
         )  # fmt: skip
     add_json_option(command)
     command.set_defaults(run=events.export)
