@@ -43,7 +43,7 @@ def add_serve(subparsers: Any) -> None:
 
 def _add_setting(group: Any, setting: Setting) -> None:
     """The option of a setting."""
-    text = setting.help[0].lower() + setting.help[1:].rstrip(".")
+    text = (setting.help[0].lower() + setting.help[1:].rstrip(".")).replace("%", "%%")
     if setting.type is bool:
         text = text.removeprefix("whether to ")
         group.add_argument(setting.option, action="store_true", help=text)
