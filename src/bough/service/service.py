@@ -85,6 +85,8 @@ class Service:
             self._take(row)
         self.tail.position = min((one.position for one in self._by_id.values()), default=Position())
         self.tail.replay()
+        if self._by_id:
+            self.events.say("warming up", note="at the first start on a machine this compiles kernels, for a minute")
         for experiment in self._by_id.values():
             experiment.settle()
             if experiment.agent is not None:
