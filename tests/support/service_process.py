@@ -15,9 +15,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from service_http import PATIENCE, Answer, ask
-
 import bough
+from service_http import PATIENCE, Answer, ask
 
 _QUICK = {"quiet": True, "keeper_interval": 0.02, "snapshot_seconds": 0.05}
 """A keeper that never rests, so that every kill comes while it does something."""
@@ -96,6 +95,7 @@ class ServiceProcess:
         **settings: Any,
     ) -> None:
         """Without `database` the log is in the folder; the model is that of the experiment, the first time."""
+        self.folder = folder
         self.port, self.output = free_port(), folder / f"output-{time.monotonic_ns()}.txt"
         self.data, self.database = None if database else folder / "data", database
         path = None
