@@ -95,6 +95,7 @@ class ServiceProcess:
         **settings: Any,
     ) -> None:
         """Without `database` the log is in the folder; the model is that of the experiment, the first time."""
+        self.folder = folder
         self.port, self.output = free_port(), folder / f"output-{time.monotonic_ns()}.txt"
         self.data, self.database = None if database else folder / "data", database
         path = None

@@ -91,7 +91,6 @@ class Service:
             experiment.settle()
             if experiment.agent is not None:
                 warm_up(experiment.agent)  # or the first requests would wait for kernels to be compiled
-        self.tail.is_replayed = True
 
     async def _for_ever(self, work: Callable[[], Any]) -> None:
         """Have work go on, also after a failure: the database may be away for a while."""
