@@ -226,11 +226,13 @@ class Service:
         for id, rows in outcomes.items():
             if id in self.traffic:
                 self.traffic[id].note_outcomes(rows, self._by_id[id].config.learning)
+        private = {record.position for record in records if isinstance(record, OutcomeRow) and record.context}
         for position, why in refused:
             self.refusals[position] = why
             while len(self.refusals) > _KEPT_REFUSALS:
                 del self.refusals[next(iter(self.refusals))]
-            self.events.say("quarantined", seq=position.seq, why=why)
+            said = "the table quarantine says why, and may name its context" if position in private else why
+            self.events.say("quarantined", seq=position.seq, why=said)
         if refused:
             self.metrics.quarantined(len(refused))
             self._not_kept += refused
