@@ -11,9 +11,14 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
-from service_driver import Driver, outcome_of
-from service_model import ShortModel
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import bough
 import postgres
@@ -21,6 +26,8 @@ from bough.service.log import open_log
 from bough.service.log.base import Log
 from bough.service.problems import Problem
 from bough.service.records import CANCEL, CLOSE, RETRACT
+from service_driver import Driver, outcome_of
+from service_model import ShortModel
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "25"))
 TREE = bough.Tree.from_paths(["home/kettle", "home/spade", "food/tea", "food/cake"])
@@ -41,9 +48,7 @@ class Machine(RuleBasedStateMachine):
     def open_log(self) -> Log:
         raise NotImplementedError
 
-    @initialize(
-        window=st.sampled_from([None, 60.0]), at_close=st.booleans(), default=st.sampled_from([None, 0.0, 1.0])
-    )
+    @initialize(window=st.sampled_from([None, 60.0]), at_close=st.booleans(), default=st.sampled_from([None, 0.0, 1.0]))
     def begin(self, window: float | None, at_close: bool, default: float | None) -> None:
         at_close = at_close and window is not None
         default = default if at_close else None
@@ -149,7 +154,9 @@ class Machine(RuleBasedStateMachine):
     def refit(self, noise: float) -> None:
         """A new version of the model; who is retired stays so."""
         self.version += 1
-        model = bough.GaussianModel(TREE, covariance=bough.by_depth([0.0, noise, 1.0]), noise_variance=noise * self.version)
+        model = bough.GaussianModel(
+            TREE, covariance=bough.by_depth([0.0, noise, 1.0]), noise_variance=noise * self.version
+        )
         retired = self.library.retired
         assert self.driver.put_model(model, refit=True).model_version == self.version
         own = self.library.posterior.model.tree
