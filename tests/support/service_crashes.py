@@ -144,9 +144,7 @@ def _learned_once(process: ServiceProcess, checker: Checker, log: Log) -> list[s
             if info["learned"] < n:
                 wrong.append(f"not learned: {name} has learned {info['learned']} of {n}")
             elif info["learned"] > n or info["observations"] != n:
-                wrong.append(
-                    f"learned twice: {name} has {info["learned"]}, and {info["observations"]} of {n}"
-                )
+                wrong.append(f"learned twice: {name} has {info['learned']}, and {info['observations']} of {n}")
         if not wrong or time.monotonic() > until or any(one.startswith(("lost", "learned twice")) for one in wrong):
             return wrong
         time.sleep(0.01)
