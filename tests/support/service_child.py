@@ -77,8 +77,9 @@ def _serve(asked: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["largest_file"], most))
     if asked.get("mutant") is not None:
         MUTANTS[asked["mutant"]]()
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in asked["settings"].items()}
     serve(
-        Settings(**asked["settings"]),
+        Settings(**settings),
         data=None if asked["data"] is None else Path(asked["data"]),
         database=asked["database"],
         model=None if asked["model"] is None else Path(asked["model"]),

@@ -51,6 +51,8 @@ class Service:
         """Why records could not be learned; the last of them."""
         self.is_draining = False
         """Whether it is about to stop, and balancers are to send nothing more."""
+        self.also: list[Callable[[], Any]] = []
+        """What else goes on while it lives, such as visits of the demo."""
         self._by_id: dict[int, Experiment] = {}
         self._by_name: dict[str, Experiment] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -75,6 +77,7 @@ class Service:
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),
             asyncio.create_task(self._for_ever(self.keeper.run), name="keeper"),
             asyncio.create_task(self._for_ever(self._count_decisions), name="traffic"),
+            *(asyncio.create_task(self._for_ever(work)) for work in self.also),
         ]
 
     def _replay(self) -> None:
@@ -82,6 +85,8 @@ class Service:
             self._take(row)
         self.tail.position = min((one.position for one in self._by_id.values()), default=Position())
         self.tail.replay()
+        if self._by_id:
+            self.events.say("warming up", note="at the first start on a machine this compiles kernels, for a minute")
         for experiment in self._by_id.values():
             experiment.settle()
             if experiment.agent is not None:
@@ -95,7 +100,7 @@ class Service:
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                self.events.failed(f"{work.__qualname__} failed, and begins again", error)
+                self.events.failed(f"{getattr(work, '__qualname__', work)} failed, and begins again", error)
                 await asyncio.sleep(1.0)
 
     async def _count_decisions(self) -> None:
@@ -221,11 +226,13 @@ class Service:
         for id, rows in outcomes.items():
             if id in self.traffic:
                 self.traffic[id].note_outcomes(rows, self._by_id[id].config.learning)
+        private = {record.position for record in records if isinstance(record, OutcomeRow) and record.context}
         for position, why in refused:
             self.refusals[position] = why
             while len(self.refusals) > _KEPT_REFUSALS:
                 del self.refusals[next(iter(self.refusals))]
-            self.events.say("quarantined", seq=position.seq, why=why)
+            said = "the table quarantine says why, and may name its context" if position in private else why
+            self.events.say("quarantined", seq=position.seq, why=said)
         if refused:
             self.metrics.quarantined(len(refused))
             self._not_kept += refused
