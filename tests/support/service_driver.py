@@ -156,4 +156,3 @@ class Driver:
         keys = [Key(self.experiment.id, id) for id in ids]
         found = self.service.log.states(keys)
         return [found.get(key) for key in keys]
-
