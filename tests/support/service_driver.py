@@ -90,6 +90,18 @@ class Driver:
         answer: T = found
         return answer
 
+    def attempts(self, *calls: Coroutine[Any, Any, Any]) -> list[Any]:
+        """Have things done at the same time; the answers, or the codes of problems."""
+        found = self.run(*calls)
+        for one in found:
+            if isinstance(one, BaseException) and not isinstance(one, Problem):
+                raise one
+        return [one.code if isinstance(one, Problem) else one for one in found]
+
+    def attempt(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """Have one thing done; its answer, or the code of a problem."""
+        return self.attempts(call)[0]
+
     @property
     def experiment(self) -> Experiment:
         """The experiment."""
@@ -121,10 +133,10 @@ class Driver:
         """Have the experiment go by another configuration."""
         self.one(self.service.changer.configure(self._name, ExperimentConfig(**config), "test"))
 
-    def change(self, op: str, name: Any, under: Any = None) -> Any:
+    def changing(self, op: Any, name: Any, under: Any = None) -> Coroutine[Any, Any, Any]:
         """A single change of the catalogue."""
-        body = ActionChange(op=op, name=name, under=under)  # type: ignore[arg-type]
-        return self.one(self.service.changer.change_action(self.experiment, body, "test"))
+        body = ActionChange(op=op, name=name, under=under)
+        return self.service.changer.change_action(self.experiment, body, "test")
 
     def put_model(self, model: Any, **more: Any) -> Any:
         """Another model."""
@@ -144,12 +156,3 @@ class Driver:
         keys = [Key(self.experiment.id, id) for id in ids]
         found = self.service.log.states(keys)
         return [found.get(key) for key in keys]
-
-
-def outcome_of(found: Any) -> Any:
-    """An answer, or the code of a problem, to compare; any other exception is raised."""
-    if isinstance(found, Problem):
-        return found.code
-    if isinstance(found, BaseException):
-        raise found
-    return found
