@@ -28,9 +28,9 @@ ENDINGS = [".parquet", ".ndjson", ".csv"]
 
 # -- what is written is read -------------------------------------------------------------------------
 
-NAMES = (
-    st.text(max_size=20) | st.integers(-(2**70), 2**70) | st.sampled_from(["", "7", "a\0b", "\r\n", '"', "é☕", "NaN"])
-)
+ODD = ["", "7", "a\0b", "\r", "\n", "\r\n", "a\rb", '"', "'", ",", "é☕", "NaN", " x ", "\u2028", "\x85"]
+TEXTS = st.text(max_size=20) | st.sampled_from(ODD)
+NAMES = TEXTS | st.integers(-(2**70), 2**70)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | NUMBERS | st.text(max_size=10),
@@ -38,14 +38,15 @@ JSON = st.recursive(
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(st.text(max_size=8), JSON, max_size=4)
-CONTEXTS = st.none() | st.lists(NUMBERS, max_size=4) | OBJECTS
+FLAT = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | NUMBERS | st.text(max_size=10)
+CONTEXTS = st.none() | st.lists(NUMBERS, max_size=4) | st.dictionaries(TEXTS, FLAT, max_size=4)
 PLACES = st.integers(0, 2**62)
 OUTCOMES = st.builds(
     OutcomeRow,
     experiment=st.integers(1, 9),
-    decision=st.text(min_size=1, max_size=9),
+    decision=TEXTS,
     slot=st.integers(0, 9),
-    id=st.text(max_size=9),
+    id=TEXTS,
     at=NUMBERS,
     kind=st.sampled_from(["reward", "closed", "default", "late", "cancelled", "retracted"]),
     value=NUMBERS,
@@ -63,7 +64,7 @@ CHANGES = st.builds(
     experiment=st.integers(0, 9),
     at=NUMBERS,
     kind=st.sampled_from(["tree", "action", "model", "config", "tick", "key"]),
-    by=st.text(max_size=9),
+    by=TEXTS,
     body=OBJECTS,
     xid=PLACES,
     seq=PLACES,
@@ -76,6 +77,15 @@ CHANGES = st.builds(
 def test_records_come_back_as_they_were_whatever_they_are_called(tmp_path, ending, records):
     path = tmp_path / f"events{ending}"
     assert tables.write_table(path, exports.EVENTS, map(exports.event_row, records)) == len(records)
+    assert list(read_events(path)) == records
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_odd_names_come_back(tmp_path, ending):
+    records = [an_outcome(name, action=name, id=name, context={name: name}) for name in ODD]
+    records += [a_change(by=name, body={name: [name]}) for name in ODD]
+    path = tmp_path / f"events{ending}"
+    tables.write_table(path, exports.EVENTS, map(exports.event_row, records))
     assert list(read_events(path)) == records
 
 
@@ -227,11 +237,17 @@ def test_a_file_of_something_else_is_refused(tmp_path, name):
         list(read_events(tmp_path / name))
 
 
-def test_a_kind_that_nobody_knows_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [('"tick"', '"tock"'), ('"seq":0', '"seq":"0"'), ('"body":{', '"body":[{'), ('"kind":"tick"', '"kind":"reward"')],
+)
+def test_a_row_that_is_no_record_is_refused(tmp_path, before, after):
     path = tmp_path / "events.ndjson"
-    tables.write_table(path, exports.EVENTS, [exports.event_row(a_change(kind="tick"))])
-    path.write_text(path.read_text().replace('"tick"', '"tock"'))
-    with pytest.raises(ValueError, match="kind 'tock'"):
+    tables.write_table(path, exports.EVENTS, [exports.event_row(a_change(body={}))])
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after).replace("[{}", "[{}]"))
+    with pytest.raises(ValueError, match=r"no record, with seq '?0'?: "):
         list(read_events(path))
 
 

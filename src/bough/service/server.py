@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -115,7 +116,13 @@ def _serve(
         log.close()
         raise
     events = Events(quiet=settings.quiet)
-    server = server_of(App(Service(log, settings, events)), settings, events)
+    service = Service(log, settings, events)
+    if demo:
+        from bough.service.visits import visit
+
+        assert experiment is not None
+        service.also.append(partial(visit, service, experiment))
+    server = server_of(App(service), settings, events)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.freeze()
     say(Started(address_of(listener), token, experiment))

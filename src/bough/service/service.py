@@ -21,7 +21,7 @@ from bough.service.metrics import Metrics
 from bough.service.problems import Problem
 from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
-from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded
+from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded, Stated
 from bough.service.settings import Settings
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
@@ -51,6 +51,8 @@ class Service:
         """Why records could not be learned; the last of them."""
         self.is_draining = False
         """Whether it is about to stop, and balancers are to send nothing more."""
+        self.also: list[Callable[[], Any]] = []
+        """What else goes on while it lives, such as visits of the demo."""
         self._by_id: dict[int, Experiment] = {}
         self._by_name: dict[str, Experiment] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -75,6 +77,7 @@ class Service:
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),
             asyncio.create_task(self._for_ever(self.keeper.run), name="keeper"),
             asyncio.create_task(self._for_ever(self._count_decisions), name="traffic"),
+            *(asyncio.create_task(self._for_ever(work)) for work in self.also),
         ]
 
     def _replay(self) -> None:
@@ -82,11 +85,12 @@ class Service:
             self._take(row)
         self.tail.position = min((one.position for one in self._by_id.values()), default=Position())
         self.tail.replay()
+        if self._by_id:
+            self.events.say("warming up", note="at the first start on a machine this compiles kernels, for a minute")
         for experiment in self._by_id.values():
             experiment.settle()
             if experiment.agent is not None:
                 warm_up(experiment.agent)  # or the first requests would wait for kernels to be compiled
-        self.tail.is_replayed = True
 
     async def _for_ever(self, work: Callable[[], Any]) -> None:
         """Have work go on, also after a failure: the database may be away for a while."""
@@ -96,7 +100,7 @@ class Service:
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                self.events.failed(f"{work.__qualname__} failed, and begins again", error)
+                self.events.failed(f"{getattr(work, '__qualname__', work)} failed, and begins again", error)
                 await asyncio.sleep(1.0)
 
     async def _count_decisions(self) -> None:
@@ -193,6 +197,13 @@ class Service:
         answer: Rewarded = await self.writer.touch(Key(experiment.id, asked.decision_id), judge)
         if not answer.replayed:
             self.metrics.rewarded(experiment.name, answer.status)
+        return answer
+
+    async def retract(self, experiment: Experiment, decision: str) -> Stated:
+        """Take back what was learned of a decision; first all that is logged has to be learned here."""
+        await self.tail.until(await asyncio.to_thread(self.log.end))
+        judge = partial(experiment.retract, now=self.now())
+        answer: Stated = await self.writer.touch_alone(Key(experiment.id, decision), judge)
         return answer
 
     async def state(self, experiment: Experiment, decision: str) -> State | None:

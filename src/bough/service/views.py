@@ -20,12 +20,12 @@ from bough.service.name_search import find_nodes
 from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields, moment_of
 from bough.service.over_time import series
 from bough.service.records import Name
-from bough.service.schema import BestNode, FoundNode, TreeNodes, TreeView
+from bough.service.schema import BestNode, FoundNode, TreeColumns, TreeNode, TreeNodes, TreeView
 from bough.service.traffic import Traffic
 from bough.tree.levels import depth_of, level_of
 from bough.tree.name_columns import integer_of
 
-__all__ = ["Order", "explained", "search", "series", "top", "tree"]
+__all__ = ["Order", "explained", "nested", "search", "series", "top", "tree"]
 
 _DIGITS = 6  # that numbers of the tree are rounded to, so that an answer stays small
 
@@ -94,7 +94,7 @@ def tree(
     levels: int = 2,
     most: int = 40,
     context: Any = None,
-) -> TreeView:
+) -> TreeColumns:
     """A node, the root unless given, its path, and its children down to some levels below it.
 
     A name that is a number may be given as text, unless another node is called so.
@@ -130,7 +130,7 @@ def tree(
     )
     retired = [place for place, one in enumerate(nodes.tolist()) if one in moment.retired]
     low, high = float(numbers.low[0]), float(numbers.high[0])
-    return TreeView(
+    return TreeColumns(
         moment.names(path), level_of(moment.model.tree, depth), low, high, round(float(moment.weights(first)[0][0])),
         short(np.array(moment.prior_deviations())).tolist(),
         TreeNodes(names, above.tolist(), means, deviations, observed, decisions, more.tolist(), retired),
@@ -140,6 +140,28 @@ def tree(
 def _node(moment: Moment, name: Name) -> int:
     number = integer_of(name) if isinstance(name, str) and moment.catalogue.find(name) < 0 else None
     return moment.catalogue.index(name if number is None or moment.catalogue.find(number) < 0 else number)
+
+
+def nested(found: TreeColumns) -> TreeView:
+    """The same, with the children of each node in it.
+
+    >>> import bough
+    >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
+    >>> [child.name for child in nested(tree(agent, Traffic(), levels=1)).node.children]
+    ['tea', 'coffee']
+    """
+    columns, retired = found.nodes, set(found.nodes.retired)
+    numbers = zip(
+        columns.name, columns.mean, columns.deviation, columns.observed_mean, columns.decisions, columns.more,
+        strict=True,
+    )  # fmt: skip
+    nodes = [
+        TreeNode(name, mean, deviation, observed, decisions, more, place in retired)
+        for place, (name, mean, deviation, observed, decisions, more) in enumerate(numbers)
+    ]
+    for node, above in zip(nodes[1:], columns.parent[1:], strict=True):
+        nodes[above].children.append(node)
+    return TreeView(found.path, found.level, found.low, found.high, found.observations, nodes[0])
 
 
 class _Row:
