@@ -169,7 +169,9 @@ class Experiment(Learner):
                 f"has a reward already, with the id {mine[0].id!r}, and the experiment learns at once",
                 "give one reward per decision, or have the experiment learn at_close",
             )
-        late = any(row.id == CLOSE for row in outcomes) or (decision.closes is not None and now > decision.closes)
+        # One that came in time, and is judged after the window was closed, would wait for ever to be learned.
+        is_closed = decision.learning == "at_close" and not decision.open
+        late = is_closed or (decision.closes is not None and now > decision.closes)
         row = self._outcome(decision, asked.slot, own_id, now, "late" if late else "reward", asked)
         if not late:
             self._check(_total([*mine, row]))
