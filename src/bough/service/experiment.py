@@ -114,8 +114,12 @@ class Experiment(Learner):
         return [asked.action], {"suggested": agent.decide(asked.context, among=asked.among, exclude=asked.exclude)}
 
     def answer(self, row: DecisionRow, asked: Decide, replayed: bool) -> Decided:
-        """What is answered to a decision that is in the log; a problem where its id stands for another request."""
-        if replayed and row.request_digest != _digest(asked):
+        """What is answered to a decision that is in the log; a problem where its id stands for another request.
+
+        An id that was made here stands for no other: it is in the log already where a commit was tried a second time,
+        because the connection broke before anybody knew that the first had succeeded.
+        """
+        if replayed and asked.decision_id is not None and row.request_digest != _digest(asked):
             raise Problem(
                 "same-id",
                 f"the decision {row.id!r} was asked for with another body; give another decision_id",
