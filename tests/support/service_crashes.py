@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import bough
-from bough.service.exports import read_events, write_events
 from bough.service.log import open_log
 from bough.service.log.base import Log
 from service_http import GoneError
 from service_load import Checker, Ledger, ask_again, load
-from service_posterior import difference, feed, moments, served_moments
+from service_posterior import difference, library, moments, served_moments
 from service_process import PATIENCE, ServiceProcess
 
 EXPERIMENTS = ("shop", "clicks")
@@ -154,10 +153,7 @@ def _posterior(process: ServiceProcess, log: Log) -> list[str]:
     """What the model knows beside the library, fed with the export."""
     wrong = []
     for row in log.experiments():
-        file = process.folder / f"{row.name}.ndjson"
-        write_events(file, log, row.id)
-        agent = feed(bough.HierTS(model()), read_events(file))
-        apart = difference(moments(agent), served_moments(process, row.name))
+        apart = difference(moments(library(log, row.id, process.folder)), served_moments(process, row.name))
         if apart > _EXACT:
             wrong.append(f"learned otherwise: {row.name} is {apart} apart from the library")
     return wrong

@@ -33,9 +33,10 @@ class Driver:
         self._loop = asyncio.new_event_loop()
         self.said = io.BytesIO()
         """What the service has printed."""
-        self._begin(None if model is None else model_bytes(model))
+        self.begin(None if model is None else model_bytes(model))
 
-    def _begin(self, model: bytes | None = None) -> None:
+    def begin(self, model: bytes | None = None) -> None:
+        """Start a service."""
         log = self._make_log()
         if model is not None:
             first_model(log, self._name, model, self.now)
@@ -47,7 +48,7 @@ class Driver:
     def restart(self, gracefully: bool = False) -> None:
         """End the service, as a crash does or as an operator does, and start another on the same log."""
         self.end(gracefully)
-        self._begin()
+        self.begin()
 
     def end(self, gracefully: bool = False) -> None:
         """End the service; nothing can be asked for then."""
@@ -67,24 +68,24 @@ class Driver:
 
     # -- what can be done ------------------------------------------------------------------------
 
-    def run(self, *calls: Coroutine[Any, Any, Any]) -> list[Any]:
+    def run(self, *calls: Coroutine[Any, Any, Any], learn: bool = True) -> list[Any]:
         """Have things done at the same time, and all that is logged learned; the answers, or the problems."""
 
         async def all_of_it() -> list[Any]:
             tasks = [asyncio.ensure_future(call) for call in calls]
             tail = self.service.tail
-            while not all(task.done() for task in tasks):
+            while learn and not all(task.done() for task in tasks):
                 await tail.step()
                 await asyncio.wait(tasks, timeout=0.001)
-            while await tail.step():
+            while learn and await tail.step():
                 pass
             return await asyncio.gather(*tasks, return_exceptions=True)
 
         return self._loop.run_until_complete(all_of_it())
 
-    def one(self, call: Coroutine[Any, Any, T]) -> T:
+    def one(self, call: Coroutine[Any, Any, T], learn: bool = True) -> T:
         """Have one thing done; its answer. A problem is raised."""
-        [found] = self.run(call)
+        [found] = self.run(call, learn=learn)
         if isinstance(found, BaseException):
             raise found
         answer: T = found

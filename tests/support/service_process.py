@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -123,13 +124,17 @@ class ServiceProcess:
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        until = time.monotonic() + PATIENCE
-        while not self.is_ready():
-            assert self._is_alive(), f"the service has died:\n{self.said()}"
-            assert time.monotonic() < until, f"the service is not ready:\n{self.said()}"
-            time.sleep(0.005)
+        self.until(self.is_ready)
         if not self.token:
             self.token = re.findall(r"^key (\S+)$", self.said(), re.MULTILINE)[0]
+
+    def until(self, fact: Callable[[], bool]) -> None:
+        """Wait until something is so, unless the service dies."""
+        until = time.monotonic() + PATIENCE
+        while not fact():
+            assert self._is_alive(), f"the service has died:\n{self.said()}"
+            assert time.monotonic() < until, f"it has not come to be so:\n{self.said()}"
+            time.sleep(0.005)
 
     def is_ready(self) -> bool:
         """Whether it says that it is ready."""

@@ -124,22 +124,27 @@ class Tail:
 
     def _learn(self, rows: list[OutcomeRow]) -> None:
         refused: Refused = []
+        fresh: list[Record] = []
         for id, own in _by_experiment(rows):
             experiment = self._hearer.experiment_of(id)
             if experiment is not None:
                 mine = [row for row in own if row.position > experiment.position]
                 refused += experiment.learn(mine)
-        self._hearer.heard(list(rows), refused)
+                fresh += mine
+        self._hearer.heard(fresh, refused)
 
     async def _apply_in_time(self, change: ChangeRow) -> Refused:
         """Make a change, in a thread if it takes long: decisions go on with what there is meanwhile."""
         if change.kind not in ("tree", "model"):
             return self._apply(change)
         self.is_changing = True
+        return await asyncio.to_thread(self._apply_at_length, change)
+
+    def _apply_at_length(self, change: ChangeRow) -> Refused:
         try:
-            return await asyncio.to_thread(self._apply, change)
+            return self._apply(change)
         finally:
-            self.is_changing = False
+            self.is_changing = False  # here: whoever waits may have been cancelled, and the thread goes on
 
     def _apply(self, change: ChangeRow) -> Refused:
         if change.kind == "key":
