@@ -254,7 +254,11 @@ class Service:
                 for position, why in found:
                     transaction.quarantine(position, why)
 
-            await self.writer.append(work)
+            try:
+                await self.writer.append(work)
+            except BaseException:
+                self._not_kept = found + self._not_kept
+                raise
 
     def keys_changed(self) -> None:
         """Keys were made or revoked."""
