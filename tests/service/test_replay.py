@@ -48,10 +48,11 @@ def drivers() -> Iterator[list[Driver]]:
 
 def rewards(model: Any, rng: np.random.Generator) -> dict[str, Any]:
     """One reward that the model can have."""
+    several = rng.random() < 0.3
     if model.kind.name == "bernoulli":
-        return {"value": float(rng.integers(0, 3)), "trials": 3.0} if rng.random() < 0.3 else {"value": float(rng.integers(0, 2))}
+        return {"value": float(rng.integers(0, 4)), "trials": 3.0} if several else {"value": float(rng.integers(0, 2))}
     if model.kind.name == "poisson":
-        return {"value": float(rng.poisson(2.0)), "exposure": 1.5} if rng.random() < 0.3 else {"value": 1.0}
+        return {"value": float(rng.poisson(2.0)), "exposure": 1.5} if several else {"value": float(rng.poisson(1.0))}
     return {"value": float(rng.normal(1.0, 2.0))}
 
 

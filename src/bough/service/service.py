@@ -11,6 +11,7 @@ from typing import Any
 
 from bough.policies.warm_up import warm_up
 from bough.service.access import Events
+from bough.service.aside import aside
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
 from bough.service.experiment import Experiment
@@ -67,7 +68,7 @@ class Service:
     async def _replay_and_go_on(self) -> None:
         began = time.perf_counter()
         try:
-            await asyncio.to_thread(self._replay)
+            await aside(self._replay)
         except Exception as error:
             self.events.failed("the log could not be replayed", error)
             raise
