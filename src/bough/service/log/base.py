@@ -37,6 +37,10 @@ class LogFullError(LogError):
     """The disk is full; it goes on when there is room again."""
 
 
+class LogAwayError(LogError):
+    """The database does not answer; whether it has kept the transaction is not known."""
+
+
 class LogSchemaError(ValueError):
     """The database has a schema that this bough cannot use; the message says what would."""
 
