@@ -35,6 +35,10 @@ class Hearer(Protocol):
         """Keys were made or revoked."""
         ...
 
+    def model_came(self, experiment: Experiment) -> None:
+        """An experiment goes on by another model; called in a thread, and not while all is replayed."""
+        ...
+
 
 class Tail:
     """How far this process has read the log."""
