@@ -103,24 +103,26 @@ def decisions_of(driver: Driver) -> list[DecisionRow]:
 
 
 def test_logged_propensities_are_calibrated_while_the_service_learns(tmp_path: Path) -> None:
-    """Of an action with propensity p, 1/p summed over the decisions for it is as much as there were decisions."""
-    rng = np.random.default_rng(3)
+    """Actions are chosen as often as their propensities add up to, which are those that are logged."""
+    rng, size = np.random.default_rng(3), 20
     driver = Driver(lambda: open_log(tmp_path / "data"), bough.GaussianModel(TREE), seed=4)
     driver.configure(propensity="always")
+    limit = stats.norm.isf(ONCE_IN / 1_200 / 2)
+    counts, expected, variance = Counter[str](), np.zeros(TREE.n_actions), np.zeros(TREE.n_actions)
     for _ in range(60):  # the model changes between these, and not within
-        for answer in driver.run(*(driver.deciding() for _ in range(20))):
+        right = driver.experiment.ready_agent().best()
+        expected += size * right.probability
+        variance += size * right.probability * (1 - right.probability)
+        for answer in driver.run(*(driver.deciding() for _ in range(size))):
+            counts[answer.action] += 1
+            assert abs(answer.propensity - right.of(answer.action)) < limit * ERROR * right.of(answer.action)
             if rng.random() < 0.2:
                 driver.reward(answer.decision_id, float(rng.normal(worth(answer.action) / 4, 3.0)))
-    rows, limit = decisions_of(driver), stats.norm.isf(ONCE_IN / TREE.n_actions / 2)
     driver.close()
-    n_tested = 0
-    for name in TREE.actions:
-        chances = np.array([row.propensity[0] for row in rows if row.propensity and row.actions == [name]])
-        if len(chances) >= 20:
-            n_tested += 1
-            deviation = np.sqrt(((1 - chances) / chances**2).sum())
-            assert abs((1 / chances).sum() - len(rows)) < limit * deviation
-    assert n_tested >= 5
+    often = expected >= 4 * FEW
+    found = np.array([counts[name] for name in TREE.actions])
+    assert often.sum() >= 5
+    assert (abs(found - expected)[often] < limit * np.sqrt(variance[often])).all()
 
 
 @pytest.mark.parametrize("contextual", [False, True])
