@@ -183,6 +183,22 @@ def test_the_same_request_gets_the_same_answer_and_another_one_a_problem(desk: D
     assert code_of(desk.experiment.answer, row, Decide(decision_id="d1"), True) == "same-id"
 
 
+def test_a_reward_that_came_in_time_and_is_judged_after_its_window_was_closed_is_late() -> None:
+    desk = Desk(begun(config=ExperimentConfig(learning="at_close", window=60.0)))
+    row = desk.decide(now=0.0)
+    desk.touch(row.id, "close", now=60.0)  # on a machine whose clock is ahead, or while the reward waited its turn
+    assert desk.states[row.id].outcomes == []
+    assert desk.reward(row.id, 1.0, now=59.9).status == "late"
+
+
+def test_a_decision_whose_commit_was_tried_twice_is_answered_also_where_its_id_was_made_here() -> None:
+    experiment, asked = begun(), Decide(k=2)
+    row = experiment.decide(asked, 0.0)
+    assert experiment.answer(row, asked, True).actions == row.actions
+    with pytest.raises(Problem, match="another body"):
+        experiment.answer(row, Decide(k=2, decision_id=row.id), True)
+
+
 def test_a_frozen_experiment_logs_and_does_not_learn() -> None:
     desk = Desk(begun(config=ExperimentConfig(mode="frozen")))
     row = desk.decide()

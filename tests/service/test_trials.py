@@ -186,8 +186,9 @@ def test_a_reward_that_is_passed_is_taken_and_one_that_is_not_is_refused(
         after = agent.posterior._engine.raw_table()[0], agent.posterior._engine.slots.count
         np.testing.assert_array_equal(after[0], before[0])
         assert after[1] == before[1]
-        if agent.posterior._engine.may_refuse or isinstance(value, list):
-            return  # it may be stricter than update, and takes one reward only
+        is_stricter = "is its unit right?" in str(refusal) or agent.posterior._engine.may_refuse
+        if is_stricter or isinstance(value, list):  # which is many rewards
+            return
         with pytest.raises(type(refusal)) as refused:
             agent.update(action, value, context, trials=trials, exposure=exposure)
         words = str(refusal)
@@ -199,17 +200,63 @@ def test_a_reward_that_is_passed_is_taken_and_one_that_is_not_is_refused(
         assert np.isfinite(agent.posterior.log_evidence())
 
 
-@pytest.mark.parametrize("kind", ["clicks in contexts", "counts in contexts"])
+BEYOND = {
+    "clicks in contexts": (1e11, [1e8, -1e8], {"trials": 9e11}),
+    "counts in contexts": (9.9e11, [9.9e11, -0.01], {"exposure": 1e-12}),
+}
+
+
+@pytest.mark.parametrize("kind", BEYOND)
 def test_a_reward_that_cannot_be_computed_with_is_refused_before_it_is_observed(kind):
     agent, _ = started(kind)
+    value, context, size = BEYOND[kind]
+    before = state(trial(agent))
     for name in ("green", "espresso"):  # with rewards, and without
         with pytest.raises(ValueError, match="cannot be computed with"):
-            check_reward(agent, name, 1, [1e149, 1e149])
-        before = agent.posterior.mean.copy()
-        with pytest.raises(ValueError, match="cannot be computed with"):
-            check_reward(agent, name, 1, [1e75, -2e75])
-        np.testing.assert_array_equal(agent.posterior.mean, before)
+            check_reward(agent, name, value, context, **size)
         check_reward(agent, name, 1, CONTEXT)
+    assert_same(state(agent), before)
     fresh = bough.HierTS(MODELS[kind], seed=0)  # where nothing is touched
     check_reward(fresh, "green", 1, CONTEXT)
-    assert fresh.posterior.n_observations == 0
+    assert fresh.posterior.n_observations == fresh.posterior._engine.slots.count == 0
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_is_checked_and_then_learned_is_what_is_learned(kind):
+    checked, context = started(kind)
+    plain, _ = started(kind)
+    for name, reward in (("espresso", 1), ("green", 0), ("espresso", 0), ("black", 1)):
+        check_reward(checked, name, reward, context)
+        checked.update(name, reward, context)
+        plain.update(name, reward, context)
+    assert_same(state(checked), state(plain))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "more"),
+    [
+        ("gaussian", 1.1e12, {}),
+        ("gaussian", -(10**13), {}),
+        ("gaussian in contexts", 1.0, {"context": [1.0, -2e12]}),
+        ("clicks", 1, {"trials": 2e12}),
+        ("counts", 2e12, {}),
+        ("counts", 1, {"exposure": 2e12}),
+        ("counts", 1, {"exposure": 1e-13}),
+    ],
+)
+def test_numbers_of_a_wrong_unit_are_refused_though_they_could_be_learned(kind, value, more):
+    agent, _ = started(kind)
+    with pytest.raises(ValueError, match=r"is its unit right\?"):
+        check_reward(agent, "green", value, **more)
+    agent.update("green", value, **more)
+    assert agent.posterior._engine.is_finite()
+
+
+@pytest.mark.parametrize("count", [2**53, 1e19, 1e100])
+def test_a_count_beyond_all_whole_numbers_of_a_float_is_refused(count):
+    posterior = bough.Posterior(MODELS["counts"])
+    for reward in (count, [count]):
+        with pytest.raises(ValueError, match="below 9e15"):
+            posterior.update("green" if reward is count else ["green"], reward)
+    posterior.update("green", 2**53 - 1)
+    assert np.isfinite(posterior.mean).all()

@@ -114,7 +114,11 @@ class Experiment(Learner):
         return [asked.action], {"suggested": agent.decide(asked.context, among=asked.among, exclude=asked.exclude)}
 
     def answer(self, row: DecisionRow, asked: Decide, replayed: bool) -> Decided:
-        """What is answered to a decision that is in the log; a problem where its id stands for another request."""
+        """What is answered to a decision that is in the log; a problem where its id stands for another request.
+
+        An id that was made here stands for no other: it is in the log already where a commit was tried a second time,
+        because the connection broke before anybody knew that the first had succeeded.
+        """
         if replayed and asked.decision_id is not None and row.request_digest != _digest(asked):
             raise Problem(
                 "same-id",
@@ -169,7 +173,9 @@ class Experiment(Learner):
                 f"has a reward already, with the id {mine[0].id!r}, and the experiment learns at once",
                 "give one reward per decision, or have the experiment learn at_close",
             )
-        late = any(row.id == CLOSE for row in outcomes) or (decision.closes is not None and now > decision.closes)
+        # One that came in time, and is judged after the window was closed, would wait for ever to be learned.
+        is_closed = decision.learning == "at_close" and not decision.open
+        late = is_closed or (decision.closes is not None and now > decision.closes)
         row = self._outcome(decision, asked.slot, own_id, now, "late" if late else "reward", asked)
         if not late:
             self._check(_total([*mine, row]))

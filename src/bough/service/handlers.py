@@ -84,7 +84,7 @@ async def cancel(call: Call) -> schema.Stated:
 
 
 async def retract(call: Call) -> schema.Stated:
-    return await _touched(call, call.own.retract)
+    return await call.service.retract(call.own, call.body.decision_id)
 
 
 async def _touched(call: Call, judge: Callable[..., Any]) -> schema.Stated:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bough.policies.warm_up import warm_up
 from bough.service.access import Events
+from bough.service.aside import aside
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
 from bough.service.experiment import Experiment
@@ -21,7 +22,7 @@ from bough.service.metrics import Metrics
 from bough.service.problems import Problem
 from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
-from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded
+from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded, Stated
 from bough.service.settings import Settings
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
@@ -67,7 +68,7 @@ class Service:
     async def _replay_and_go_on(self) -> None:
         began = time.perf_counter()
         try:
-            await asyncio.to_thread(self._replay)
+            await aside(self._replay)
         except Exception as error:
             self.events.failed("the log could not be replayed", error)
             raise
@@ -197,6 +198,13 @@ class Service:
         answer: Rewarded = await self.writer.touch(Key(experiment.id, asked.decision_id), judge)
         if not answer.replayed:
             self.metrics.rewarded(experiment.name, answer.status)
+        return answer
+
+    async def retract(self, experiment: Experiment, decision: str) -> Stated:
+        """Take back what was learned of a decision; first all that is logged has to be learned here."""
+        await self.tail.until(await asyncio.to_thread(self.log.end))
+        judge = partial(experiment.retract, now=self.now())
+        answer: Stated = await self.writer.touch_alone(Key(experiment.id, decision), judge)
         return answer
 
     async def state(self, experiment: Experiment, decision: str) -> State | None:

@@ -374,6 +374,15 @@ def test_the_state_of_a_decision_is_written_and_nothing_else_of_it(log):
 # -- propensities ----------------------------------------------------------------------------------
 
 
+def test_a_propensity_that_cannot_be_known_is_none_and_not_asked_for_again(log):
+    append(log, a_decision("d1"))
+    with log.transaction() as transaction:
+        transaction.set_propensities([(Key(1, "d1"), [])])
+    assert log.without_propensity(1, 10) == []
+    assert state(log, "d1").decision.propensity is None
+    assert log.decisions_after(1, Position(), 10)[0][1].propensity is None
+
+
 def test_propensities_are_filled_in_once_in_the_order_of_what_had_been_learned(log):
     rows = [a_decision(f"d{n}", learned_seq=seq) for n, seq in enumerate((3, 1, 2, 7))]
     append(log, *rows, a_decision("has", propensity=[0.1]), a_decision("d9", experiment=2))
