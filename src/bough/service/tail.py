@@ -10,7 +10,7 @@ from typing import Protocol
 from bough.service.experiment import Experiment
 from bough.service.files import file_of
 from bough.service.learner import Refused
-from bough.service.log.base import Log
+from bough.service.log.base import Log, LogError
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, OutcomeRow, Position, Record
 
@@ -161,7 +161,9 @@ class Tail:
             digest = change.body.get("digest")
             file = None if digest is None else file_of(change.kind, self._log.file(digest))
             experiment.apply(change, file)
-        except (ValueError, KeyError, Problem) as error:
+        except LogError:  # it is there, and can be read later
+            raise
+        except Exception as error:
             return [(change.position, str(error.args[0]) if error.args else type(error).__name__)]
         return []
 
