@@ -83,7 +83,7 @@ class ShortModel:
             return "wrong-state"
         if not one.at_close and any(row.kind == "reward" for row in mine):
             return "wrong-state"
-        late = one.has("closed") or one.has("default") or (one.closes is not None and now > one.closes)
+        late = (one.at_close and not one.is_open) or (one.closes is not None and now > one.closes)
         row = Outcome("late" if late else "reward", slot, own, value, not (late or one.at_close or self.frozen))
         self._add(one, row)
         return self._said(one, row), False

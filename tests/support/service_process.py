@@ -93,9 +93,13 @@ class ServiceProcess:
         experiment: str | None = "shop",
         mutant: str | None = None,
         largest_file: int | None = None,
+        seed: int | None = None,
         **settings: Any,
     ) -> None:
-        """Without `database` the log is in the folder; the model is that of the experiment, the first time."""
+        """Without `database` the log is in the folder; the model is that of the experiment, the first time.
+
+        `largest_file` is the size in bytes beyond which no file grows, and `seed` that of the decisions.
+        """
         self.folder = folder
         self.port, self.output = free_port(), folder / f"output-{time.monotonic_ns()}.txt"
         self.data, self.database = None if database else folder / "data", database
@@ -110,6 +114,7 @@ class ServiceProcess:
             "experiment": experiment,
             "mutant": mutant,
             "largest_file": largest_file,
+            "seed": seed,
             "output": str(self.output),
             "settings": {**_QUICK, **settings, "port": self.port},
         }
