@@ -211,8 +211,9 @@ class Log(Protocol):
     def prune(self, experiment: int, before: float, until: Position, *, contexts_only: bool) -> int:
         """Delete contexts, or whole rows, of decisions before a time that are not open, with their outcomes.
 
-        Only outcomes up to a position go, which a snapshot must hold, and only decisions of which all have gone. It is
-        done in pieces, each in a transaction of its own. How many decisions it were.
+        One that was never activated waits for nothing, and goes too. Only outcomes up to a position go, which a
+        snapshot must hold, and only decisions of which all have gone. It is done in pieces, each in a transaction of
+        its own. How many decisions it were.
         """
         ...
 
