@@ -18,6 +18,7 @@ import postgres
 from bough.service import handlers, service, writer
 from bough.service.access import Events
 from bough.service.app import App
+from bough.service.changes import first_model
 from bough.service.exports import Stream
 from bough.service.files import model_bytes
 from bough.service.handlers import HANDLERS, Call
@@ -121,6 +122,30 @@ def test_to_revoke_what_is_no_key_leaves_nothing_in_the_log(driver: Driver) -> N
     end = driver.service.log.end()
     assert driver.attempt(HANDLERS["revoke_key"](call(driver, id="k0"))) == "unknown-key"
     assert driver.service.log.end() == end
+
+
+def test_a_log_that_cannot_be_read_at_the_start_is_read_again(tmp_path: Path) -> None:
+    log = SqliteLog(tmp_path / "data")
+    first_model(log, "shop", model_bytes(MODEL), 0.0)
+    found = Service(log, Settings(), Events(io.BytesIO()), seed=0)
+    read, left = log.read_after, [2]
+
+    def fail(*arguments: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise LogError("the database is away")
+        return read(*arguments)
+
+    async def run() -> None:
+        await found.start()
+        while found.is_replaying:
+            await asyncio.sleep(0.01)
+        assert found.experiment("shop").model_version == 1
+        await found.stop()
+
+    with mock.patch.object(log, "read_after", fail), mock.patch.multiple(service, warm_up=mock.DEFAULT, _AGAIN=0.01):
+        asyncio.run(asyncio.wait_for(run(), 60.0))
+    assert left == [0]
 
 
 # -- experiments and models ------------------------------------------------------------------------

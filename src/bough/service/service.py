@@ -293,11 +293,6 @@ class Service:
                 self._not_kept = found + self._not_kept
                 raise
 
-    def model_came(self, experiment: Experiment) -> None:
-        """Have kernels ready before the first decision by another model; for a thread."""
-        if experiment.agent is not None:
-            warm_up(experiment.agent)
-
     def keys_changed(self) -> None:
         """Keys were made or revoked."""
         self.keys.reload(self.log.keys())

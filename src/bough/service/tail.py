@@ -39,10 +39,6 @@ class Hearer(Protocol):
         """Keys were made or revoked."""
         ...
 
-    def model_came(self, experiment: Experiment) -> None:
-        """An experiment goes on by another model; called in a thread, and not while all is replayed."""
-        ...
-
 
 class Tail:
     """How far this process has read the log."""
@@ -166,11 +162,7 @@ class Tail:
 
     def _apply_at_length(self, change: ChangeRow) -> Refused:
         try:
-            refused = self._apply(change)
-            experiment = self._hearer.experiment_of(change.experiment)
-            if experiment is not None and change.kind == "model" and not refused:
-                self._hearer.model_came(experiment)
-            return refused
+            return self._apply(change)
         finally:
             self._is_applying = False  # here: whoever waits may have been cancelled, and the thread goes on
 
@@ -185,7 +177,7 @@ class Tail:
             digest = change.body.get("digest")
             file = None if digest is None else file_of(change.kind, self._log.file(digest))
             if change.kind == "model" and self.is_replayed and not change.body.get("refit"):
-                warm(file, experiment.config.half_life)
+                warm(file, experiment.config.half_life)  # before it decides, or decisions would wait for kernels
             experiment.apply(change, file)
         except LogError:  # it is there, and can be read later
             raise
