@@ -15,20 +15,22 @@ import postgres
 from bough.service.log import open_log
 from bough.service.log.base import LogError
 from bough.service.records import Position
-from service_crashes import Plan, crash, model
+from service_crashes import Plan, crash, small_model
 from service_driver import Driver
 from service_process import ServiceProcess
 
 
 def test_nothing_is_lost_and_nothing_learned_twice_on_sqlite(tmp_path: Path) -> None:
-    with ServiceProcess(tmp_path, model=model()) as process:
+    with ServiceProcess(tmp_path, model=small_model()) as process:
         report = crash(process, Plan(seed=1, kills=5))
     assert report.wrong == []
     assert report.kills == 5
+    assert report.acknowledged > 500
+    assert report.changes >= 5
 
 
 def test_nothing_is_lost_and_nothing_learned_twice_on_postgresql(tmp_path: Path) -> None:
-    with ServiceProcess(tmp_path, database=postgres.empty_log(), model=model()) as process:
+    with ServiceProcess(tmp_path, database=postgres.empty_log(), model=small_model()) as process:
         report = crash(process, Plan(seed=2, kills=3))
     assert report.wrong == []
     assert report.kills == 3
@@ -45,7 +47,7 @@ def test_nothing_is_lost_when_postgresql_itself_is_killed(tmp_path: Path) -> Non
         without.extend(process.ask("GET", path).status for path in ("/ready", "/v1/shop/decisions/d1", "/v1/none"))
         server.start()
 
-    with ServiceProcess(tmp_path, database=postgres.empty_log(), model=model()) as process:
+    with ServiceProcess(tmp_path, database=postgres.empty_log(), model=small_model()) as process:
         report = crash(process, Plan(seed=3, kills=1, what="PostgreSQL"), kill_and_start)
     assert report.wrong == []
     assert without == [503, 503, 503]
@@ -53,14 +55,14 @@ def test_nothing_is_lost_when_postgresql_itself_is_killed(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("mutant", "found"), [("acknowledge-before-commit", "lost"), ("learn-twice", "learned twice")])
 def test_a_service_with_a_fault_is_found_out(tmp_path: Path, mutant: str, found: str) -> None:
-    with ServiceProcess(tmp_path, model=model(), mutant=mutant) as process:
+    with ServiceProcess(tmp_path, model=small_model(), mutant=mutant) as process:
         report = crash(process, Plan(seed=4, kills=5))
     assert any(one.startswith(found) for one in report.wrong), report
 
 
 def test_a_commit_whose_answer_is_lost_is_not_made_again(tmp_path: Path) -> None:
     """The database has committed, and the connection breaks before it says so: each request is tried by itself."""
-    driver = Driver(lambda: open_log(tmp_path / "data"), model())
+    driver = Driver(lambda: open_log(tmp_path / "data"), small_model())
     log = driver.service.log
     commit = log.commit
 
