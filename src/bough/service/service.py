@@ -17,7 +17,7 @@ from bough.service.changes import Changer
 from bough.service.experiment import Experiment
 from bough.service.keeper import Keeper
 from bough.service.learner import Refused
-from bough.service.log.base import Log
+from bough.service.log.base import Log, LogError
 from bough.service.metrics import Metrics
 from bough.service.problems import Problem
 from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
@@ -29,6 +29,7 @@ from bough.service.traffic import Traffic
 from bough.service.writer import Writer
 
 _KEPT_REFUSALS = 1_000
+_AGAIN = 2.0  # seconds after which replay is tried again
 _COUNTED_AT_ONCE = 2_000  # decisions
 
 
@@ -67,11 +68,16 @@ class Service:
 
     async def _replay_and_go_on(self) -> None:
         began = time.perf_counter()
-        try:
-            await aside(self._replay)
-        except Exception as error:
-            self.events.failed("the log could not be replayed", error)
-            raise
+        while True:
+            try:
+                await aside(self._replay)
+                break
+            except LogError as error:  # the database is away, say
+                self.events.failed("the log could not be replayed, and is tried again", error)
+                await asyncio.sleep(_AGAIN)
+            except Exception as error:
+                self.events.failed("the log could not be replayed", error)
+                raise
         self.tail.is_replayed = True  # not before what was replayed is settled, and the kernels are there
         self.events.say("replayed", seconds=round(time.perf_counter() - began, 3), seq=self.tail.position.seq)
         self._tasks += [
@@ -82,6 +88,8 @@ class Service:
         ]
 
     def _replay(self) -> None:
+        self._by_id.clear()
+        self._by_name.clear()
         for row in self.log.experiments():
             self._take(row)
         self.tail.position = min((one.position for one in self._by_id.values()), default=Position())
@@ -259,6 +267,11 @@ class Service:
             except BaseException:
                 self._not_kept = found + self._not_kept
                 raise
+
+    def model_came(self, experiment: Experiment) -> None:
+        """Have kernels ready before the first decision by another model; for a thread."""
+        if experiment.agent is not None:
+            warm_up(experiment.agent)
 
     def keys_changed(self) -> None:
         """Keys were made or revoked."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from bough.service.experiment import Experiment
 from bough.service.files import file_of
 from bough.service.learner import Refused
-from bough.service.log.base import Log
+from bough.service.log.base import Log, LogError
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, OutcomeRow, Position, Record
 
@@ -35,6 +35,10 @@ class Hearer(Protocol):
         """Keys were made or revoked."""
         ...
 
+    def model_came(self, experiment: Experiment) -> None:
+        """An experiment goes on by another model; called in a thread, and not while all is replayed."""
+        ...
+
 
 class Tail:
     """How far this process has read the log."""
@@ -48,10 +52,14 @@ class Tail:
         """Seconds between the logging of the last record and its being learned."""
         self.caught_up_at = now()
         """When all that could be read had been learned, for the last time."""
-        self.is_changing = False
-        """Whether a change is being made that takes long; the posterior is then between two states."""
+        self._is_stepping = self._is_applying = False
         self._woken = asyncio.Event()
         self._learned = asyncio.Condition()
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether posteriors are ahead of `position`, or between two states: no moment for a snapshot."""
+        return self._is_stepping or self._is_applying
 
     def wake(self) -> None:
         """Say that something was committed."""
@@ -98,6 +106,7 @@ class Tail:
             records = await asyncio.to_thread(self._log.read_after, self.position, _PIECE)
         if len(records) < _PIECE:
             self.caught_up_at = self._now()
+        self._is_stepping = True  # also where this ends before its time: what was learned is then ahead of the position
         for part in _parts(records):
             if isinstance(part, ChangeRow):
                 refused = await self._apply_in_time(part)
@@ -107,6 +116,8 @@ class Tail:
         if records:
             last = records[-1]
             self.position, self.lag = last.position, max(0.0, self._now() - last.at)
+        self._is_stepping = False
+        if records:
             async with self._learned:
                 self._learned.notify_all()
         return len(records)
@@ -137,14 +148,18 @@ class Tail:
         """Make a change, in a thread if it takes long: decisions go on with what there is meanwhile."""
         if change.kind not in ("tree", "model"):
             return self._apply(change)
-        self.is_changing = True
+        self._is_applying = True
         return await asyncio.to_thread(self._apply_at_length, change)
 
     def _apply_at_length(self, change: ChangeRow) -> Refused:
         try:
-            return self._apply(change)
+            refused = self._apply(change)
+            experiment = self._hearer.experiment_of(change.experiment)
+            if experiment is not None and change.kind == "model" and not refused:
+                self._hearer.model_came(experiment)
+            return refused
         finally:
-            self.is_changing = False  # here: whoever waits may have been cancelled, and the thread goes on
+            self._is_applying = False  # here: whoever waits may have been cancelled, and the thread goes on
 
     def _apply(self, change: ChangeRow) -> Refused:
         if change.kind == "key":
@@ -157,7 +172,9 @@ class Tail:
             digest = change.body.get("digest")
             file = None if digest is None else file_of(change.kind, self._log.file(digest))
             experiment.apply(change, file)
-        except (ValueError, KeyError, Problem) as error:
+        except LogError:  # it is there, and can be read later
+            raise
+        except Exception as error:
             return [(change.position, str(error.args[0]) if error.args else type(error).__name__)]
         return []
 

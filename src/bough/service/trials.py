@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bough import _checks
-from bough.data.rows import Rows, checked_rows, one_action
+from bough.data.rows import Rows, checked_context, checked_rows, one_action
 from bough.policies.living import Star
 from bough.policies.posterior_policy import PosteriorPolicy
 
@@ -85,13 +85,35 @@ def check_reward(
             engine.check(rows)
 
 
+def checked_numbers(agent: PosteriorPolicy, context: Any) -> Any:
+    """The numbers of a context that was given by names or as they are; None where the model takes none.
+
+    Refused is what `agent.decide` would refuse, and what no reward could be learned in later: numbers beyond 1e12.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_nested(["left", "right"])
+    >>> agent = bough.HierTS(bough.GaussianModel(tree, mean=[0.0, 0.0], features=["age", "price"]), seed=0)
+    >>> checked_numbers(agent, {"price": 4.5, "age": 33})
+    array([33. ,  4.5])
+    """
+    model = agent._model
+    if context is None and model.is_scalar:
+        return None
+    found = checked_context(model, context)
+    if (np.abs(found) > LARGEST).any():
+        raise _too_large("context", found)
+    return found
+
+
+def _too_large(what: str, numbers: Any) -> ValueError:
+    return ValueError(f"the {what} has {np.abs(numbers).max():g}; give numbers up to {LARGEST:g}: is its unit right?")
+
+
 def _check_units(rows: Rows) -> None:
     """Refuse numbers that can be computed with by themselves, and hardly with others."""
     for what, numbers in (("reward", rows.rewards), ("context", rows.contexts), ("size", rows.exposure)):
         if numbers is not None and (np.abs(numbers) > LARGEST).any():
-            raise ValueError(
-                f"the {what} has {np.abs(numbers).max():g}; give numbers up to {LARGEST:g}: is its unit right?"
-            )
+            raise _too_large(what, numbers)
     if rows.exposure is not None and (rows.exposure < 1.0 / LARGEST).any():
         raise ValueError(
             f"the exposure is {rows.exposure.min():g}; give at least {1.0 / LARGEST:g}: is its unit right?"

@@ -22,7 +22,7 @@ CONTEXTS = [
     [],
     [1.0, -0.25, 1e-300],
     {},
-    {"age": 7, "city": "Zürich", "tags": ["a", None, True], "x": {"y": 0.5}},
+    {"age": 7, "city": "Zürich", "old": None, "new": True, "x": 0.5},
 ]
 NAMES = ["kettle", "", "7", 7, 0, -1, 2**63, -(10**30), "Käse ☕ \x00 \\ \"'"]
 
