@@ -29,7 +29,8 @@ def run(
     """Kill as planned; what is wrong afterwards is a failure."""
     with capsys.disabled(), process:
         report = crash(process, plan, strike)
-        print(f"{report.kills} kills, {report.acknowledged} answers, {report.changes} changes, {len(report.wrong)} of them wrong", flush=True)
+        done = f"{report.kills} kills, {report.acknowledged} answers, {report.changes} changes"
+        print(f"{done}, {len(report.wrong)} wrong", flush=True)
     assert report.wrong == [], plan
     assert report.kills == plan.kills
 
