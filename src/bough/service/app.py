@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from bough.policies.decision import new_id
-from bough.service.handlers import HANDLERS, Call, Reply, Stream
+from bough.service.exports import Stream
+from bough.service.handlers import HANDLERS, Call, Reply
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
 from bough.service.problems import Problem
 from bough.service.router import find, read_query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import bough
 from bough.service import schema, views
 from bough.service.auth import make_key
 from bough.service.experiment import Experiment
-from bough.service.exports import exported
+from bough.service.exports import Stream, exported
 from bough.service.judgement import judged
 from bough.service.openapi import document
 from bough.service.problems import Problem, refused
@@ -46,14 +46,6 @@ class Reply(NamedTuple):
     status: int
     body: Any
     media: str | None = "application/json"
-
-
-class Stream(NamedTuple):
-    """An answer that is sent in parts."""
-
-    parts: AsyncIterator[bytes]
-    media: str
-    name: str
 
 
 # -- deciding and learning -----------------------------------------------------------------------

@@ -123,7 +123,7 @@ _TABLE = (
         "The nodes with a text in their names", schema.SearchQuery,
     ),
     Route(
-        "export", "GET", "/v1/{experiment}/export", "read", None, {200: (NDJSON, PARQUET)}, (),
+        "export", "GET", "/v1/{experiment}/export", "read", None, {200: (NDJSON, PARQUET)}, ("conflict",),
         "The logged decisions with their rewards", schema.ExportQuery,
     ),
     Route(
