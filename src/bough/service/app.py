@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from bough.policies.decision import new_id
+from bough.service.auth import PUBLIC
 from bough.service.exports import Stream
 from bough.service.handlers import HANDLERS, Call, Reply
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
@@ -90,7 +91,10 @@ class App:
             route, parameters = find(scope["method"], scope["raw_path"])
             experiment = parameters.get("experiment")
             if route.scope is not None:
-                key = service.keys.check(authorization, route.scope, experiment)
+                if authorization is None and _is_public(service, route, experiment):
+                    key = PUBLIC
+                else:
+                    key = service.keys.check(authorization, route.scope, experiment)
                 key_id = key.id
                 self._rates.take(key)
             body: Any = None
@@ -134,12 +138,20 @@ class App:
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds, code)
+        service.recent.note(status)
         service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]
         headers += [(name.encode(), value.encode()) for name, value in problem.headers.items()]
         return problem.status, headers, encoded(problem.to_dict())
+
+
+def _is_public(service: Service, route: Route, experiment: str | None) -> bool:
+    """Whether this may be read without a key: of one experiment, if at all, everything but its log."""
+    if service.public is None or route.scope != "read" or route.method != "GET" or route.name == "export":
+        return False
+    return experiment == service.public or route.name == "experiments"
 
 
 def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:

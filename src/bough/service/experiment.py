@@ -70,12 +70,10 @@ class Experiment(Learner):
                     asked.context, k=asked.k, among=asked.among, exclude=asked.exclude, samples=config.samples
                 )
                 actions, propensity = made.actions, made.propensities
-            elif plain:
-                actions = [agent.decide(asked.context)]
-            elif asked.k is None:
-                actions = [agent.decide(asked.context, among=asked.among, exclude=asked.exclude)]
+                offered = {"drawn": made.scores[0]}
             else:
-                actions = agent.decide(asked.context, k=asked.k, among=asked.among, exclude=asked.exclude)
+                actions, drawn = agent._decide_with_score(asked.context, asked.k, asked.among, asked.exclude)
+                offered = {"drawn": drawn}
         except KeyError as error:
             raise refused(error, "unknown-action") from None
         except ValueError as error:
