@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bough.dashboard.page import SERVED_POLICY, File, served_files
 from bough.policies.decision import new_id
 from bough.service.auth import PUBLIC
 from bough.service.exports import Stream
@@ -33,6 +34,14 @@ def _decoder(route: Route) -> Callable[[bytes], Any] | None:
     return msgspec.json.Decoder(route.body).decode
 
 
+_PAGE = {address.encode(): file for address, file in served_files().items()}
+_PAGE_HEADERS = (
+    (b"content-security-policy", SERVED_POLICY.encode()),
+    (b"cache-control", b"no-cache"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
 _DECODERS = {name: _decoder(route) for name, route in ROUTES.items()}
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -88,6 +97,10 @@ class App:
         status, headers, payload = 500, [_JSON], b""
         stream: Stream | None = None
         try:
+            page = _PAGE.get(scope["raw_path"])
+            if page is not None and scope["method"] in ("GET", "HEAD"):
+                await self._send_page(page, scope["method"], send)
+                return
             route, parameters = find(scope["method"], scope["raw_path"])
             experiment = parameters.get("experiment")
             if route.scope is not None:
@@ -140,6 +153,16 @@ class App:
         service.metrics.answered(name, status, seconds, code)
         service.recent.note(status)
         service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
+
+    async def _send_page(self, page: File, method: str, send: Send) -> None:
+        """Send a file of the dashboard, which needs no key: it has no numbers in it."""
+        headers = [
+            (b"content-type", page.media.encode()),
+            (b"content-length", b"%d" % len(page.data)),
+            *_PAGE_HEADERS,
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else page.data})
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]

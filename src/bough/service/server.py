@@ -110,7 +110,7 @@ def _serve(
     except BaseException:
         log.close()
         raise
-    service = Service(log, settings, Events(quiet=settings.quiet))
+    service = Service(log, settings, Events(quiet=settings.quiet), public=experiment if demo else None)
     application: Any = App(service)
     if settings.cors:
         from starlette.middleware.cors import CORSMiddleware
