@@ -1,6 +1,5 @@
-"""What a durable decision costs over HTTP, beside the floor: bare ASGI with the same log, a sync, the library itself."""
+"""What a durable decision costs over HTTP, beside its floors: bare ASGI with the same log, a sync, the library."""
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -65,9 +64,7 @@ def test_the_cost_of_a_pair(benchmark, table, models, tmp_path):
     sync = sync_seconds(tmp_path)
     slowest = max(best["decide_p99"], best["reward_p99"])
     table.at_least("service: pairs per second, 32 clients on the same 2 cores, SQLite FULL", best["per_second"], 2_000)
-    table.amount(
-        f"service: p99 under that load (a sync takes {sync * 1e3:.2f} ms)", slowest, 5e3 * sync + 10, "ms"
-    )
+    table.amount(f"service: p99 under that load (a sync takes {sync * 1e3:.2f} ms)", slowest, 5e3 * sync + 10, "ms")
     table.at_least("service: requests per commit under that load", max(rows), 8)
 
 
@@ -79,9 +76,7 @@ def test_decide_among_a_million(benchmark, table, models, tmp_path):
 
         def turn():
             for _ in range(20):
-                for name, ask in (
-                    ("served", lambda: server.load(1, 0.0, "decide")["decide_p50"] / 1e3),
-                ):
+                for name, ask in (("served", lambda: server.load(1, 0.0, "decide")["decide_p50"] / 1e3),):
                     times[name].append(ask())
 
         server.load(1, 2.0, "decide")

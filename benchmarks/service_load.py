@@ -1,8 +1,9 @@
 """Clients of a service, as lean as can be, since they share the cores with it: decide + reward, over and over.
 
-    python service_load.py PORT TOKEN CLIENTS SECONDS [decide]
+    python service_load.py PORT TOKEN CLIENTS SECONDS [decide|both] [RATE]
 
-prints one line of JSON: pairs per second, and the times of each kind of request in milliseconds.
+prints one line of JSON: pairs per second, and the times of each kind of request in milliseconds. With a rate, in pairs
+per second, clients wait between pairs.
 """
 
 import asyncio
@@ -18,8 +19,9 @@ BODY = b"{}"
 class Client(asyncio.Protocol):
     """One connection, with one request at a time."""
 
-    def __init__(self, token: str, until: float, times: dict[str, list[float]], rewards: bool, done: asyncio.Future):
-        self.until, self.times, self.rewards, self.done = until, times, rewards, done
+    def __init__(self, token, until, times, rewards, every, done):
+        self.until, self.times, self.rewards, self.every, self.done = until, times, rewards, every, done
+        self.next = time.perf_counter()
         self.pairs, self.buffer = 0, b""
         self.head = {
             what: f"POST /v1/shop/{what} HTTP/1.1\r\nHost: bough\r\nAuthorization: Bearer {token}\r\n"
@@ -63,18 +65,23 @@ class Client(asyncio.Protocol):
         if now > self.until:
             self.done.set_result(self.pairs)
             self.transport.close()
+            return
+        self.next = max(self.next + self.every, now - self.every)
+        if self.next > now:
+            asyncio.get_running_loop().call_later(self.next - now, self.ask, "decide", BODY)
         else:
             self.ask("decide", BODY)
 
 
-async def load(port: int, token: str, clients: int, seconds: float, rewards: bool) -> dict:
+async def load(port: int, token: str, clients: int, seconds: float, rewards: bool, rate: float | None) -> dict:
     loop = asyncio.get_running_loop()
     began, times, futures = time.perf_counter(), {"decide": [], "reward": []}, []
+    every = 0.0 if rate is None else clients / rate
     for _ in range(clients):
         done = loop.create_future()
         futures.append(done)
         await loop.create_connection(
-            lambda done=done: Client(token, began + seconds, times, rewards, done), "127.0.0.1", port
+            lambda done=done: Client(token, began + seconds, times, rewards, every, done), "127.0.0.1", port
         )
     pairs = sum(await asyncio.gather(*futures))
     spent = time.perf_counter() - began
@@ -89,4 +96,6 @@ async def load(port: int, token: str, clients: int, seconds: float, rewards: boo
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    print(json.dumps(uvloop.run(load(int(given[0]), given[1], int(given[2]), float(given[3]), "decide" not in given))))
+    port, token, clients, seconds = int(given[0]), given[1], int(given[2]), float(given[3])
+    rate = float(given[5]) if len(given) > 5 else None
+    print(json.dumps(uvloop.run(load(port, token, clients, seconds, "decide" not in given, rate))))

@@ -28,7 +28,7 @@ class Learning:
     def __init__(self, log, experiment):
         self.log, self.experiment = log, experiment
 
-    def committed(self, rows, seconds):
+    def committed(self, *_):
         found = self.log.read_after(self.experiment.position, 256)
         self.experiment.learn([row for row in found if not isinstance(row, ChangeRow)])
 

@@ -101,9 +101,7 @@ class Table:
 
     def at_least(self, claim: str, measured: float, at_least: float) -> None:
         """A plain number that is to be large."""
-        self.lines.append(
-            Line(claim, f"{measured:,.0f}", target=f"at least {at_least:,g}", met=measured >= at_least)
-        )
+        self.lines.append(Line(claim, f"{measured:,.0f}", target=f"at least {at_least:,g}", met=measured >= at_least))
 
     def spread(self, claim: str, measured: float, at_most: float) -> None:
         """A ratio by itself."""

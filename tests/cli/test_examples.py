@@ -4,6 +4,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -11,8 +12,13 @@ import polars
 import pytest
 
 import bough
+import postgres
 from bough import cli
 from bough.cli import layout, parser
+from bough.service.exports import write_events
+from bough.service.log import open_log
+from bough.service.records import KeyRow
+from served import Served
 
 NAMES = {"home": ["kettle", "toaster", "mug", "lamp"], "garden": ["spade", "rake", "hoe", "pot"]}
 SHELVES = {sku: department for department, names in NAMES.items() for sku in names}
@@ -29,6 +35,11 @@ COMMANDS = layout.commands_of(parser.make_parser())
 EXAMPLES = [
     example
     for command in ("simulate", "bound", "fit", "show", "decide", "adopt")
+    for example in COMMANDS[command].examples
+]
+OF_A_LOG = [
+    example
+    for command in ("key create", "key list", "key revoke", "export", "rebuild", "prune")
     for example in COMMANDS[command].examples
 ]
 SHORT = {"simulate": ["--runs", "2", "--rounds", "5", "--jobs", "1"]}
@@ -74,6 +85,52 @@ def test_the_example_runs(example, here, monkeypatch, capsys):
     for option in ("--out", "--plot"):
         if option in words:
             assert (here / words[words.index(option) + 1]).stat().st_size > 0
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The folder of a service that has been in use: an experiment, decisions, rewards, and a key."""
+    folder = tmp_path_factory.mktemp("service")
+    bough.GaussianModel(bough.Tree.from_frame(PRODUCTS, ["department", "sku"])).save(folder / "model.bough")
+    with Served(folder, "--data", "data", "--model", "model.bough", "--experiment", "shop") as service:
+        for i in range(5):
+            service.decide(decision_id=f"d{i}", propensity=True)
+            service.reward(f"d{i}", float(i))
+        service.stop()
+    log = open_log(folder / "data")
+    with log.transaction() as transaction:
+        transaction.add_key(KeyRow("k0123456789ab", b"", ["read"], None, None, 0.0))
+    write_events(folder / "events.parquet", log, log.experiments()[0].id)
+    log.close()
+    return folder
+
+
+@pytest.mark.parametrize("example", OF_A_LOG)
+def test_the_example_on_the_log_of_a_service_runs(example, here, data, capsys):
+    shutil.copytree(data / "data", here / "data")
+    shutil.copy(data / "events.parquet", here)
+    words = shlex.split(example)[1:]
+    assert cli.main(words) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert json.loads(shown.out) if "--json" in words else shown.out.strip()
+    for word in words:
+        if word.endswith((".parquet", ".csv", ".bough")):
+            assert (here / word).stat().st_size > 0
+
+
+@pytest.mark.parametrize("example", COMMANDS["serve"].examples)
+def test_the_example_of_a_service_starts_answers_and_stops(example, here):
+    words = shlex.split(example)[2:]
+    if "--database" in words:
+        place = words.index("--database") + 1
+        assert words[place].startswith("postgresql://")
+        words[place] = postgres.server().new_database()
+        words += ["--model", "model.bough"]  # which the first process begins with
+    with Served(here, *words) as service:
+        assert service.ask("GET", "/health").body["status"] == "ok"
+        assert service.decide(service.said["experiment"])["action"]
+        assert service.stop() == 0
 
 
 def test_a_command_line_goes_from_a_fit_to_a_night_of_changes(here, capsys):

@@ -100,7 +100,9 @@ def test_it_is_refused_in_one_line(command, case, here, capsys):
     assert document(capsys, "key", "list", "--data", "data") == {"keys": []}
 
 
-@pytest.mark.parametrize("words", [["key", "list"], ["key", "revoke", "k1"], ["prune", "--before", "2020-01-01", "--yes"]])
+@pytest.mark.parametrize(
+    "words", [["key", "list"], ["key", "revoke", "k1"], ["prune", "--before", "2020-01-01", "--yes"]]
+)
 def test_no_folder_is_made_by_mistake(words, here, capsys):
     assert cli.main([*words, "--data", "dta"]) == 2
     assert said(capsys) == "bough: --data is dta, and there is no such folder; give that of a service"

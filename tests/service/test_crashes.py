@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from service_crashes import Plan, crash, model
 from service_process import ServiceProcess
 

@@ -28,9 +28,9 @@ ENDINGS = [".parquet", ".ndjson", ".csv"]
 
 # -- what is written is read -------------------------------------------------------------------------
 
-NAMES = (
-    st.text(max_size=20) | st.integers(-(2**70), 2**70) | st.sampled_from(["", "7", "a\0b", "\r\n", '"', "é☕", "NaN"])
-)
+ODD = ["", "7", "a\0b", "\r", "\n", "\r\n", "a\rb", '"', "'", ",", "é☕", "NaN", " x ", "\u2028", "\x85"]
+TEXTS = st.text(max_size=20) | st.sampled_from(ODD)
+NAMES = TEXTS | st.integers(-(2**70), 2**70)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | NUMBERS | st.text(max_size=10),
@@ -43,9 +43,9 @@ PLACES = st.integers(0, 2**62)
 OUTCOMES = st.builds(
     OutcomeRow,
     experiment=st.integers(1, 9),
-    decision=st.text(min_size=1, max_size=9),
+    decision=TEXTS,
     slot=st.integers(0, 9),
-    id=st.text(max_size=9),
+    id=TEXTS,
     at=NUMBERS,
     kind=st.sampled_from(["reward", "closed", "default", "late", "cancelled", "retracted"]),
     value=NUMBERS,
@@ -63,7 +63,7 @@ CHANGES = st.builds(
     experiment=st.integers(0, 9),
     at=NUMBERS,
     kind=st.sampled_from(["tree", "action", "model", "config", "tick", "key"]),
-    by=st.text(max_size=9),
+    by=TEXTS,
     body=OBJECTS,
     xid=PLACES,
     seq=PLACES,
@@ -76,6 +76,15 @@ CHANGES = st.builds(
 def test_records_come_back_as_they_were_whatever_they_are_called(tmp_path, ending, records):
     path = tmp_path / f"events{ending}"
     assert tables.write_table(path, exports.EVENTS, map(exports.event_row, records)) == len(records)
+    assert list(read_events(path)) == records
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_odd_names_come_back(tmp_path, ending):
+    records = [an_outcome(name, action=name, id=name, context={name: name}) for name in ODD]
+    records += [a_change(by=name, body={name: [name]}) for name in ODD]
+    path = tmp_path / f"events{ending}"
+    tables.write_table(path, exports.EVENTS, map(exports.event_row, records))
     assert list(read_events(path)) == records
 
 

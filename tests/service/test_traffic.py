@@ -88,9 +88,10 @@ def test_rewards_are_summed_by_the_minute_in_which_they_came():
     assert second == (START + 60, MINUTE, Sums(rewards=1, total=1.0, squares=1.0))
 
 
-def test_late_rewards_are_apart_and_cancelled_ones_are_none():
+def test_late_rewards_are_apart_and_what_was_cancelled_or_retracted_is_none():
     traffic = Traffic()
-    traffic.note_outcomes([outcome(5.0, kind="late", learn=False), outcome(0.0, kind="cancelled", learn=False)])
+    rows = [outcome(5.0, kind="late", learn=False), outcome(0.0, kind="cancelled", learn=False)]
+    traffic.note_outcomes([*rows, outcome(1.0, kind="retracted")])
     assert [span.sums for span in traffic.spans()] == [Sums(late=1)]
 
 

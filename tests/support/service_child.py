@@ -18,12 +18,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bough.service.kernels import compile_all
+import bough
 from bough.service.learner import Learner
+from bough.service.log.base import LogBusyError
 from bough.service.records import Position
 from bough.service.server import serve
 from bough.service.settings import Settings
-from bough.service.writer import Writer
+from bough.service.writer import Writer, _append
 
 _BEFORE_THE_COMMIT = 0.05  # seconds
 
@@ -32,9 +33,12 @@ def _acknowledge_before_commit() -> None:
     """Whoever waits is answered when the rows are appended, and the commit comes a moment later."""
 
     async def commit(self: Writer, batch: Any) -> None:
-        from bough.service.writer import _append
-
-        transaction = self._log.begin()
+        while True:
+            try:
+                transaction = self._log.begin()
+                break
+            except LogBusyError:
+                await asyncio.sleep(0.001)
         for future, result in _append(transaction, batch):
             if not future.done():
                 (future.set_exception if isinstance(result, Exception) else future.set_result)(result)
@@ -85,7 +89,9 @@ def _serve(asked: dict[str, Any]) -> None:
 
 def main() -> None:
     """Do what is asked for."""
-    compile_all()
+    tree = bough.Tree.balanced(branching=2, height=2)
+    for model in (bough.GaussianModel(tree), bough.BernoulliModel(tree)):
+        bough.warm_up(bough.HierTS(model))
     print("{}", flush=True)
     for line in sys.stdin:
         asked = json.loads(line)

@@ -14,15 +14,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from service_http import GoneError
-from service_load import Checker, Ledger, ask_again, load
-from service_posterior import difference, feed, moments, served_moments
-from service_process import PATIENCE, ServiceProcess
-
 import bough
 from bough.service.log import open_log
 from bough.service.log.base import Log
 from bough.service.records import Position
+from service_http import GoneError
+from service_load import Checker, Ledger, ask_again, load
+from service_posterior import difference, feed, moments, served_moments
+from service_process import PATIENCE, ServiceProcess
 
 EXPERIMENTS = ("shop", "clicks")
 _WINDOW = 0.3  # seconds
@@ -137,17 +136,17 @@ def _learned_once(process: ServiceProcess, checker: Checker, log: Log) -> list[s
     """What the model has learned beside what the log has for it, when all windows have closed."""
     until = time.monotonic() + PATIENCE
     while True:
-        wrong = []
-        if any(log.due(id, _NEVER, 1) for id in checker.names):
-            wrong.append("not closed: windows of decisions")
-        wrong += checker.check(log)
-        for name in checker.names.values():
+        is_closed = not any(log.due(id, _NEVER, 1) for id in checker.names)
+        wrong = checker.check(log) if is_closed else ["not closed: windows of decisions"]
+        for name in checker.names.values() if is_closed else ():
             info = process.ask("GET", f"/v1/{name}").body
             n = checker.learnable[name]
             if info["learned"] < n:
                 wrong.append(f"not learned: {name} has learned {info['learned']} of {n}")
             elif info["learned"] > n or info["observations"] != n:
-                wrong.append(f"learned twice: {name} has {info['learned']}, {info['observations']} observations, of {n}")
+                wrong.append(
+                    f"learned twice: {name} has {info['learned']}, {info['observations']} observations, of {n}"
+                )
         if not wrong or time.monotonic() > until or any(one.startswith(("lost", "learned twice")) for one in wrong):
             return wrong
         time.sleep(0.01)

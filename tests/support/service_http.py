@@ -6,6 +6,8 @@ import asyncio
 import json
 from typing import Any, NamedTuple
 
+PATIENCE = 60.0  # seconds, after which something that should have happened has not
+
 
 class GoneError(Exception):
     """The service went away before it answered: what was asked for may have been done."""
@@ -37,11 +39,14 @@ class Connection:
         """Ask for something; `body` is JSON, or bytes that go as they are."""
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         try:
-            if self._streams is None:
-                self._streams = await asyncio.open_connection("127.0.0.1", self._port)
-            reader, writer = self._streams
-            writer.write(self._head(method, path, len(data)) + data)
-            return await _answer(reader)
+            async with asyncio.timeout(PATIENCE):
+                if self._streams is None:
+                    self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+                reader, writer = self._streams
+                writer.write(self._head(method, path, len(data)) + data)
+                return await _answer(reader)
+        except TimeoutError:
+            raise AssertionError(f"no answer to {method} {path} within {PATIENCE} seconds") from None
         except (OSError, asyncio.IncompleteReadError) as error:
             await self.close()
             raise GoneError(str(error)) from error

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from service_http import Answer, Connection, GoneError
-
 from bough.service.log.base import Log
 from bough.service.records import CANCEL, CLOSE, OutcomeRow, Position
+from service_http import Answer, Connection, GoneError
 
 KINDS = ("plain", "deferred", "cancelled", "duplicated", "conflicting", "batch", "bare")
 """What a client does: reward; activate first; cancel; ask for all twice; ask with another body; many at once; no id."""
@@ -183,9 +182,7 @@ def _reward(entry: Entry) -> dict[str, Any]:
 async def load(port: int, token: str, ledger: Ledger, seed: str, clients: int, experiments: tuple[str, ...]) -> None:
     """Many clients at once, until the service is gone."""
     connections = [Connection(port, token) for _ in range(clients)]
-    work = [
-        Client(connection, ledger, f"{seed}.{i}", experiments).work() for i, connection in enumerate(connections)
-    ]
+    work = [Client(connection, ledger, f"{seed}.{i}", experiments).work() for i, connection in enumerate(connections)]
     await asyncio.gather(*work)
     for connection in connections:
         await connection.close()
@@ -198,7 +195,8 @@ async def ask_again(port: int, token: str, ledger: Ledger, entries: list[Entry])
         for entry in entries:
             if entry.id is None:
                 continue
-            await client.decide(entry)
+            if entry.kind != "bare":  # which would be another decision
+                await client.decide(entry)
             if entry.is_sent or entry.kind == "cancelled":
                 await client.reward(entry)
 

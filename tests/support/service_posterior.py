@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from service_process import ServiceProcess
 
 import bough
 from bough.service.records import OutcomeRow, Record
+from service_process import ServiceProcess
 
 Moments = dict[Any, tuple[float, float]]
 """The mean and the deviation of each action's mean reward."""

@@ -15,11 +15,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from service_http import Answer, ask
-
 import bough
+from service_http import PATIENCE, Answer, ask
 
-PATIENCE = 60.0  # seconds, after which something that should have happened has not
 _QUICK = {"quiet": True, "keeper_interval": 0.02, "snapshot_seconds": 0.05}
 """A keeper that never rests, so that every kill comes while it does something."""
 

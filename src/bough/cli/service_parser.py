@@ -26,7 +26,7 @@ def add_serve(subparsers: Any) -> None:
     )
     _add_place(command)
     command.add_argument(
-        "--experiment", metavar="NAME", help="an experiment to have; it is made if it is not there yet"
+        "--experiment", metavar="NAME", help="an experiment to have; one that is not there yet begins with --model"
     )
     command.add_argument(
         "--model", type=Path, metavar="FILE",
@@ -37,7 +37,7 @@ def add_serve(subparsers: Any) -> None:
     group = command.add_argument_group("settings")
     for setting in SETTINGS:
         _add_setting(group, setting)
-    add_json_option(command)
+    command.add_argument("--json", action="store_true", help="print the address and the first key as one JSON document")
     command.set_defaults(run=serve.serve)
 
 
@@ -55,7 +55,7 @@ def _add_setting(group: Any, setting: Setting) -> None:
     else:
         group.add_argument(
             setting.option, type=setting.type, default=setting.default, metavar="TEXT" if setting.type is str else "N",
-            help=f"{text} (default: %(default)s)",
+            help=f"{text} (default: {setting.default:g})" if setting.type is float else f"{text} (default: %(default)s)",
         )  # fmt: skip
 
 
@@ -114,9 +114,9 @@ def add_export(subparsers: Any) -> None:
     command = subparsers.add_parser(
         "export",
         help="write the log of a service to a file",
-        description="Write what an experiment has learned from to a file, one row per outcome or change, in the order "
-        "of the log: the file that rebuild reads. With --decisions: one row per action that was decided for, with its "
-        "propensity and reward: the file that evaluate reads. It works while the service runs.",
+        description="Write all that happened in an experiment to a file, one row per decision, outcome or change, in "
+        "the order of the log: the file that rebuild reads. With --decisions: one row per action that was decided for, "
+        "with its propensity and its reward: the file that evaluate reads. It works while the service runs.",
         examples=(
             "bough export --data ./data --experiment shop events.parquet",
             "bough export --data ./data --experiment shop decisions.csv --decisions --since 2026-01-01 --json",
@@ -141,17 +141,18 @@ def add_rebuild(subparsers: Any) -> None:
     command = subparsers.add_parser(
         "rebuild",
         help="make an agent from the exported log of a service",
-        description="Make the agent that a service has from its exported log alone: the events are replayed on the "
-        "model that the experiment began with, and what could not be learned is counted.",
+        description="Make the agent that a service has from its exported log alone: the events are replayed on a "
+        "model, and what could not be learned is counted.",
         examples=(
-            "bough rebuild events.parquet --model model.bough --out agent.bough",
+            "bough rebuild events.parquet --out agent.bough",
             "bough rebuild events.parquet --model model.bough --out agent.bough --json",
         ),
     )
     command.add_argument("events", type=Path, metavar="EVENTS", help="a file that bough export wrote")
     command.add_argument(
-        "--model", type=Path, required=True, metavar="FILE", help="the model that the experiment began with"
-    )
+        "--model", type=Path, default=None, metavar="FILE",
+        help="what to begin with, also another prior (default: what the experiment began with)",
+    )  # fmt: skip
     command.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write the agent")
     command.add_argument(
         "--seed", type=int, default=None, metavar="S", help="of the agent's random numbers (default: fresh ones)"

@@ -23,7 +23,7 @@ class ServiceSource {
     return this.of(name);
   }
   tree(name, node, levels, limit, nodes) {
-    return this.of(name, "/tree", { node: node || undefined, levels, limit, nodes });
+    return this.of(name, "/treemap", { node: node || undefined, levels, limit, nodes });
   }
   top(name, order, k) {
     return this.of(name, "/top", { order, k });

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import sys
 import threading
 import time
@@ -138,10 +139,10 @@ class Events:
     def failed(self, message: str, error: BaseException, *, request_id: str | None = None) -> None:
         """Write the line of an error, with its traceback.
 
-        An error that came of a request goes by the id of that; what such errors say is left out, since it may name a
-        context.
+        An error that came of a request goes by the id of that, empty where it is not known; what such errors say is
+        left out, since it may name a context.
         """
-        fields = {} if request_id is None else {"request": request_id}
+        fields = {"request": request_id} if request_id else {}
         trace = "".join(traceback.format_exception(error)) if request_id is None else _places(error)
         self.say("error", message=message, error=type(error).__qualname__, traceback=trace[-_LONGEST:], **fields)
 
@@ -160,6 +161,31 @@ class Events:
             self._said = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
             self._second = second
         return f"{self._said}.{int((now - second) * 1e3):03d}Z"
+
+
+class ServerLines(logging.Handler):
+    """Has what the web server says be lines of the log of the service, without what exceptions in it say.
+
+    >>> import io
+    >>> stream = io.BytesIO()
+    >>> handler = ServerLines(Events(stream, now=lambda: 0.0))
+    >>> handler.handle(logging.LogRecord("uvicorn.error", logging.WARNING, "", 0, "Invalid request.", (), None))
+    True
+    >>> print(stream.getvalue().decode(), end="")
+    {"at":"1970-01-01T00:00:00.000Z","event":"server","level":"warning","message":"Invalid request."}
+    """
+
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self._events = events
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line of something that the server says."""
+        message, error = record.getMessage().strip(), record.exc_info[1] if record.exc_info else None
+        if error is None:
+            self._events.say("server", level=record.levelname.lower(), message=message)
+        else:
+            self._events.failed(message, error, request_id="")
 
 
 def _places(error: BaseException) -> str:

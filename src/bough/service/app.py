@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
@@ -26,6 +27,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _JSON = (b"content-type", b"application/json")
 _PROBLEM = (b"content-type", b"application/problem+json")
+_SAFE = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+"""What every answer has: it is for the one who asked, and is what it says that it is."""
+_REQUEST_ID = re.compile(rb"[!-~]{1,128}").fullmatch
 
 
 def _decoder(route: Route) -> Callable[[bytes], Any] | None:
@@ -87,8 +91,8 @@ class App:
                 authorization = value
             elif name == b"content-length":
                 length = value
-            elif name == b"x-request-id" and len(value) <= 128:
-                id = value.decode("latin-1")
+            elif name == b"x-request-id" and _REQUEST_ID(value):
+                id = value.decode()
         id = id or new_id()
         route: Route | None = None
         key_id: str | None = None
@@ -138,16 +142,21 @@ class App:
             status, headers, payload = self._problem(
                 Problem(code, f"the service failed; look for the request {id} in its log")
             )
-        headers += [(b"x-request-id", id.encode("latin-1"))]
+        headers += [(b"x-request-id", id.encode()), *_SAFE]
         sent = 0
         if stream is None:
-            headers += [(b"content-length", b"%d" % len(payload))]
+            if status != 204:
+                headers += [(b"content-length", b"%d" % len(payload))]
             await send({"type": "http.response.start", "status": status, "headers": headers})
             sent = len(payload)
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else payload})
         else:
             headers += [(b"content-disposition", f'attachment; filename="{stream.name}"'.encode())]
-            sent = await _stream(send, status, headers, stream.parts)
+            try:
+                sent = await _stream(send, status, headers, stream.parts)
+            except Exception as error:  # the server closes what is not complete, so that the client can tell
+                service.events.failed("an answer could not be sent to its end", error, request_id=id)
+                code = "internal"
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds, code)
@@ -163,6 +172,20 @@ class App:
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if method == "HEAD" else page.data})
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer, as an ASGI application, where there are too many connections."""
+        problem = Problem(
+            "overloaded",
+            "too many connections are open; try again in a second",
+            retry_after=1.0,
+            headers={"connection": "close"},
+        )
+        status, headers, payload = self._problem(problem)
+        headers += [(b"content-length", b"%d" % len(payload)), *_SAFE]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else payload})
+        self.service.metrics.answered("", status, 0.0, problem.code)
 
     def _problem(self, problem: Problem) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         headers = [_PROBLEM]

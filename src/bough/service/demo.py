@@ -41,7 +41,7 @@ def demo_tree() -> Tree:
 
     >>> tree = demo_tree()
     >>> tree, tree.path("Kitchen/Kettles/Plum felt kettle")
-    (Tree(n_nodes=2101, n_actions=2016, height=3),
+    (Tree(n_nodes=2113, n_actions=2016, height=3),
     ['', 'Kitchen', 'Kitchen/Kettles', 'Kitchen/Kettles/Plum felt kettle'])
     """
     paths = [f"{category}/{product_name(category, number)}" for category in categories() for number in range(PRODUCTS)]

@@ -50,7 +50,8 @@ DEPARTMENTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "Music": (
         ("Ukuleles", "ukulele"), ("Drums", "drum"), ("Music stands", "music stand"),
-        ("Headphones", "pair of headphones"), ("Record players", "record player"), ("Metronomes", "metronome"), ("Recorders", "recorder"),
+        ("Headphones", "pair of headphones"),
+        ("Record players", "record player"), ("Metronomes", "metronome"), ("Recorders", "recorder"),
     ),
 }  # fmt: skip
 """Departments, with what their categories are called, and one thing of each."""

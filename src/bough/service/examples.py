@@ -60,6 +60,12 @@ _ALL: tuple[Struct, ...] = (
         "tea/green has the highest mean of 40; rewards there are 0.174 on average", "by what is known now", None, 0.004, 0.19,
     ),
     schema.TreeView(
+        ["", "tea"], 1, 0.12, 0.16, 9_000,
+        schema.TreeNode(
+            "tea", 0.14, 0.01, 0.143, 9_300, 39, children=[schema.TreeNode("tea/green", 0.17, 0.02, 0.174, 320)]
+        ),
+    ),
+    schema.TreeColumns(
         ["", "tea"], 1, 0.12, 0.16, 9_000, [0.5, 0.4, 0.3], "/",
         schema.TreeNodes(
             ["tea", "tea/green"], [-1, 0], [0.14, 0.17], [0.01, 0.02], [0.143, 0.174], [9_300, 320], [39, 0], [],

@@ -135,7 +135,11 @@ async def explain(call: Call) -> Any:
     return await asyncio.to_thread(views.explained, agent, state.decision, traffic)
 
 
-async def tree(call: Call) -> Any:
+async def tree(call: Call) -> schema.TreeView:
+    return views.nested(await treemap(call))
+
+
+async def treemap(call: Call) -> schema.TreeColumns:
     agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
     node = None if query.node is UNSET else query.node
     try:
@@ -300,8 +304,9 @@ async def openapi(call: Call) -> Reply:  # noqa: ARG001
 HANDLERS: dict[str, Callable[[Call], Awaitable[Any]]] = {
     one.__name__: one
     for one in (
-        decide, reward, rewards, activate, cancel, retract, decision, explain, tree, top, series, search, recent,
-        prior, state, export, evaluate, experiments, experiment, put_experiment, put_tree, put_model, model, actions, refit, keys,
+        decide, reward, rewards, activate, cancel, retract, decision, explain, tree, treemap, top, series, search,
+        recent, prior, state, export, evaluate, experiments, experiment, put_experiment, put_tree, put_model, model,
+        actions, refit, keys,
         create_key, revoke_key, health, ready, metrics, openapi,
     )
 }  # fmt: skip

@@ -112,7 +112,7 @@ class Keeper:
 
     def _n_new(self, experiment: Experiment) -> int:
         """How many records were learned since the last snapshot."""
-        return experiment.position.seq - self._snapshots.get(experiment.id, (0.0, 0))[1]
+        return max(0, experiment.position.seq - self._snapshots.get(experiment.id, (0.0, 0))[1])
 
     async def _snapshot_in_time(self, experiment: Experiment) -> None:
         settings, n_new = self._service.settings, self._n_new(experiment)

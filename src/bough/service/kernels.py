@@ -1,4 +1,4 @@
-"""`python -m bough.service.kernels` compiles what services need, so that an image or a machine has it before they start."""
+"""`python -m bough.service.kernels` compiles what services need, so that a machine has it before they start."""
 
 from __future__ import annotations
 

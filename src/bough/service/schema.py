@@ -342,8 +342,8 @@ class TreeNodes(Struct):
     """The places of actions that were added since the beginning; not as long as the others."""
 
 
-class TreeView(Struct):
-    """A part of the tree: a node, and some of what is below it."""
+class TreeColumns(Struct):
+    """A part of the tree: a node, and some of what is below it, as a page draws it."""
 
     path: list[Name]
     """From the root to the node, itself included."""
@@ -359,6 +359,30 @@ class TreeView(Struct):
     sep: str
     """What stands between the parts of names that are paths."""
     nodes: TreeNodes
+
+
+class TreeNode(Node, omit_defaults=True):
+    """A node with some of its children."""
+
+    more: int = 0
+    """How many of its children are not shown."""
+    retired: bool = False
+    children: list[TreeNode] = []
+
+
+class TreeView(Struct):
+    """A part of the tree: a node, with some of what is below it."""
+
+    path: list[Name]
+    """From the root to the node, itself included."""
+    level: int | str
+    """What the level of the node is called, or its depth."""
+    low: float
+    """The 95% interval of the mean reward of the node."""
+    high: float
+    observations: int
+    """How many rewards were observed at or below it."""
+    node: TreeNode
 
 
 class FoundNode(Node):

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import gc
+import logging
+import resource
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
 import uvicorn
 
-from bough.service.access import Events
+from bough.service.access import Events, ServerLines
 from bough.service.app import App
 from bough.service.auth import SCOPES, make_key
 from bough.service.changes import first_model
+from bough.service.connections import connections
 from bough.service.listening import address_of, listen
 from bough.service.log import open_log
 from bough.service.log.base import Log
@@ -26,6 +30,7 @@ from bough.service.service import Service
 from bough.service.settings import Settings
 
 _SWITCH_INTERVAL = 0.001  # seconds: Python's 5 ms are long beside a request
+_OTHER_FILES = 256  # that the process has open beside its connections
 
 
 class Started(NamedTuple):
@@ -110,29 +115,59 @@ def _serve(
     except BaseException:
         log.close()
         raise
-    service = Service(log, settings, Events(quiet=settings.quiet), public=experiment if demo else None)
-    application: Any = App(service)
-    if settings.cors:
-        from starlette.middleware.cors import CORSMiddleware
+    events = Events(quiet=settings.quiet)
+    service = Service(log, settings, events, public=experiment if demo else None)
+    if demo:
+        from bough.service.visits import visit
 
-        application = CORSMiddleware(application, allow_origins=list(settings.cors), allow_methods=["*"],
-                                     allow_headers=["authorization", "content-type"])  # fmt: skip
+        assert experiment is not None
+        service.also.append(partial(visit, service, experiment))
+    server = server_of(App(service), settings, events)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.freeze()
     say(Started(address_of(listener), token, experiment))
-    config = uvicorn.Config(
-        application,
-        loop="uvloop",
-        http="httptools",
-        lifespan="on",
-        access_log=False,
-        proxy_headers=False,
-        log_level="warning",
-        server_header=False,
-        limit_concurrency=settings.most_connections,
-        timeout_graceful_shutdown=int(settings.grace_seconds),
-    )
-    server = _Server(config, service)
     server.run([listener])
     if not server.started:
         raise ValueError("the service could not start; its log on the standard error says why")
+
+
+def server_of(app: App, settings: Settings, events: Events) -> uvicorn.Server:
+    """The web server around an application."""
+    _allow_files(settings.most_connections)
+    lines = logging.getLogger("uvicorn.error")
+    lines.handlers, lines.propagate = [ServerLines(events)], False
+    application: Any = app
+    if settings.cors:
+        from starlette.middleware.cors import CORSMiddleware
+
+        application = CORSMiddleware(
+            application,
+            allow_origins=list(settings.cors),
+            allow_methods=["*"],
+            allow_headers=["authorization", "content-type", "x-request-id"],
+            expose_headers=["retry-after", "x-request-id"],
+        )
+    config = uvicorn.Config(
+        application,
+        loop="uvloop",
+        http=connections(settings, app.refuse),  # type: ignore[arg-type]
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(settings.grace_seconds),
+    )
+    return _Server(config, app.service)
+
+
+def _allow_files(connections: int) -> None:
+    """Have the process be allowed as many open files as there may be connections, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -63,6 +63,8 @@ class Service:
         """Why records could not be learned; the last of them."""
         self.is_draining = False
         """Whether it is about to stop, and balancers are to send nothing more."""
+        self.also: list[Callable[[], Any]] = []
+        """What else goes on while it lives, such as visits of the demo."""
         self._by_id: dict[int, Experiment] = {}
         self._by_name: dict[str, Experiment] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -87,6 +89,7 @@ class Service:
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),
             asyncio.create_task(self._for_ever(self.keeper.run), name="keeper"),
             asyncio.create_task(self._for_ever(self._count_decisions), name="traffic"),
+            *(asyncio.create_task(self._for_ever(work)) for work in self.also),
         ]
 
     def _replay(self) -> None:
@@ -108,7 +111,7 @@ class Service:
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                self.events.failed(f"{work.__qualname__} failed, and begins again", error)
+                self.events.failed(f"{getattr(work, '__qualname__', work)} failed, and begins again", error)
                 await asyncio.sleep(1.0)
 
     async def _count_decisions(self) -> None:

@@ -32,6 +32,12 @@ class Settings:
     batch_bytes: int = _setting(4 * _MIB, "The largest body of a batch of rewards.", 1_000)
     file_bytes: int = _setting(256 * _MIB, "The largest tree or model.", 1_000)
     body_seconds: float = _setting(10.0, "How long a body, and each further MiB of it, may take to arrive.", 0.01)
+    head_seconds: float = _setting(
+        10.0, "How long the head of a request may take to arrive, and a new connection may say nothing.", 0.01
+    )
+    answer_seconds: float = _setting(
+        30.0, "How long a client may take nothing of its answer before it is cut off.", 0.01
+    )
     most_waiting: int = _setting(10_000, "How many requests may wait to be logged before more are refused.", 1)
     most_connections: int = _setting(2_000, "How many connections may be open before more are refused.", 1)
     snapshot_seconds: float = _setting(60.0, "How often a snapshot is written, where something was learned.", 0.01)

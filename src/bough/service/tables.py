@@ -138,7 +138,7 @@ def _ndjson(columns: tuple[Column, ...], groups: Iterator[list[Row]]) -> Iterato
 def _csv(columns: tuple[Column, ...], groups: Iterator[list[Row]]) -> Iterator[bytes]:
     as_cell = [_CELLS.get(column.kind) for column in columns]
     buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = csv.writer(buffer, lineterminator="\r\n")  # only its characters are quoted, of all line breaks
     writer.writerow([column.name for column in columns])
     for group in groups:
         for row in group:

@@ -126,7 +126,9 @@ class Traffic:
             for row in rows:
                 if row.kind == "late":
                     self._minute(row.at)[4] += 1
-                elif row.kind != "cancelled" and (row.learn or row.kind != "reward" or learning == "at_once"):
+                elif row.kind in ("closed", "default") or (
+                    row.kind == "reward" and (row.learn or learning == "at_once")
+                ):
                     sums = self._minute(row.at)
                     sums[1] += 1
                     sums[2] += row.value

@@ -21,12 +21,12 @@ from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields,
 from bough.service.over_time import series
 from bough.service.prior_view import prior
 from bough.service.records import Name
-from bough.service.schema import BestNode, FoundNode, Order, TreeNodes, TreeView
+from bough.service.schema import BestNode, FoundNode, Order, TreeColumns, TreeNode, TreeNodes, TreeView
 from bough.service.traffic import Traffic
 from bough.tree.levels import depth_of, level_of
 from bough.tree.name_columns import integer_of
 
-__all__ = ["Order", "explained", "prior", "search", "series", "top", "tree"]
+__all__ = ["Order", "explained", "nested", "prior", "search", "series", "top", "tree"]
 
 _DIGITS = 6  # that numbers of the tree are rounded to, so that an answer stays small
 
@@ -114,7 +114,7 @@ def tree(
     most: int = 40,
     context: Any = None,
     most_nodes: int = 20_000,
-) -> TreeView:
+) -> TreeColumns:
     """A node, the root unless given, its path, and its children down to some levels below it.
 
     A name that is a number may be given as text, unless another node is called so.
@@ -155,7 +155,7 @@ def tree(
     low, high = float(numbers.low[0]), float(numbers.high[0])
     new = traffic.history.added
     added = [place for place, name in enumerate(names) if name in new] if new else []
-    return TreeView(
+    return TreeColumns(
         moment.names(path), level_of(moment.model.tree, depth), low, high, round(float(moment.weights(first)[0][0])),
         short(np.array(moment.prior_deviations())).tolist(), moment.model.tree.sep,
         TreeNodes(
@@ -168,6 +168,28 @@ def tree(
 def _node(moment: Moment, name: Name) -> int:
     number = integer_of(name) if isinstance(name, str) and moment.catalogue.find(name) < 0 else None
     return moment.catalogue.index(name if number is None or moment.catalogue.find(number) < 0 else number)
+
+
+def nested(found: TreeColumns) -> TreeView:
+    """The same, with the children of each node in it.
+
+    >>> import bough
+    >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
+    >>> [child.name for child in nested(tree(agent, Traffic(), levels=1)).node.children]
+    ['tea', 'coffee']
+    """
+    columns, retired = found.nodes, set(found.nodes.retired)
+    numbers = zip(
+        columns.name, columns.mean, columns.deviation, columns.observed_mean, columns.decisions, columns.more,
+        strict=True,
+    )  # fmt: skip
+    nodes = [
+        TreeNode(name, mean, deviation, observed, decisions, more, place in retired)
+        for place, (name, mean, deviation, observed, decisions, more) in enumerate(numbers)
+    ]
+    for node, above in zip(nodes[1:], columns.parent[1:], strict=True):
+        nodes[above].children.append(node)
+    return TreeView(found.path, found.level, found.low, found.high, found.observations, nodes[0])
 
 
 class _Row:

@@ -1,13 +1,13 @@
 """Every kind of log, each with a new database per test."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-import postgres
 import pytest
 
+import postgres
 from bough.service.log.base import Log
 
 
@@ -28,7 +28,7 @@ def sqlite_logs(folder: Path) -> Iterator[MakeLog]:
 @contextmanager
 def postgres_logs(folder: Path) -> Iterator[MakeLog]:
     """Logs in one database of the tests' own PostgreSQL."""
-    address = postgres.new_log()
+    address = postgres.empty_log()
     from bough.service.log.postgres import PostgresLog
 
     yield lambda exclusive=True: PostgresLog(address)
@@ -57,6 +57,16 @@ def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeLog
 def server() -> postgres.Server:
     """The tests' own PostgreSQL."""
     return postgres.server()
+
+
+@pytest.fixture
+def open_postgres() -> Iterator[Callable[[str], Log]]:
+    """What opens the log at an address; all of them are closed at the end of the test."""
+    postgres.server()  # or the test is skipped
+    from bough.service.log.postgres import PostgresLog
+
+    with ExitStack() as opened:
+        yield lambda address: opened.enter_context(closing(PostgresLog(address)))
 
 
 @pytest.fixture

@@ -43,11 +43,12 @@ from bough.service.log.postgres_rows import (
     decision,
     experiment,
     key,
+    key_arrays,
     outcome,
     record,
 )
 from bough.service.log.postgres_signals import Keeper, Listener
-from bough.service.log.postgres_transaction import PostgresTransaction, key_arrays
+from bough.service.log.postgres_transaction import PostgresTransaction
 from bough.service.records import (
     DecisionRow,
     ExperimentRow,

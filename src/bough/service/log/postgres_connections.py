@@ -66,10 +66,8 @@ def connect(address: str) -> Connection:
     """A connection that begins and ends transactions only when told to, and whose commits are durable."""
     try:
         asked = conninfo_to_dict(address)
-    except psycopg.ProgrammingError as error:
-        raise ValueError(
-            f"the address of the database cannot be read ({_said(error)}); give postgresql://..."
-        ) from None
+    except psycopg.ProgrammingError:  # which shows the address, and so the password
+        raise ValueError("the address of the database cannot be read; give postgresql://user@host/name") from None
     usual: dict[str, Any] = {
         "application_name": "bough",
         "connect_timeout": CONNECT_SECONDS,

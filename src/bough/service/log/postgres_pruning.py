@@ -85,6 +85,7 @@ class _Piece(NamedTuple):
                 "until_xid": self.until.xid,
                 "until_seq": self.until.seq,
             },
+            prepare=False,  # as for SET_STATES
         )
         seq, _, at = old[-1]
         return done.rowcount, Place(at, seq) if len(old) == _PIECE else None

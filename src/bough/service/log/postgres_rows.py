@@ -6,12 +6,13 @@ arrays of their columns cost. The texts in it are escaped twice, so that even a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from bough.service.records import ChangeRow, Context, DecisionRow, ExperimentRow, KeyRow, Name, OutcomeRow, Record
+from bough.service.records import ChangeRow, Context, DecisionRow, ExperimentRow, Key, KeyRow, Name, OutcomeRow, Record
 
 _DECISION = {
     "experiment": "bigint",
@@ -67,15 +68,16 @@ XID = "(SELECT pg_current_xact_id()::text::bigint + shift FROM clock)"
 SETTLED = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + shift FROM clock)"
 """The number of the oldest transaction that is not over; no row can still come before it."""
 
-# Numbered in the order given, and inserted in that of their ids, so that two processes with the same ids do not wait for
-# each other.
+# Numbered in the order given, and inserted in that of their ids, so that two processes with the same ids do not wait
+# for each other.
 ADD_DECISIONS = f"""INSERT INTO decisions (xid, seq, {", ".join(_DECISION)})
 SELECT {XID}, seq, {", ".join(_DECISION).replace("request_digest", "decode(request_digest, 'hex')")}
 FROM (SELECT nextval('decision_numbers') AS seq, given.* FROM {given(_DECISION)} ORDER BY number) AS numbered
-ORDER BY id, experiment ON CONFLICT (id, experiment) DO NOTHING RETURNING seq, experiment, id"""
+ORDER BY id COLLATE "C", experiment ON CONFLICT (id, experiment) DO NOTHING RETURNING seq, experiment, id"""
 ADD_OUTCOMES = f"""INSERT INTO outcomes (xid, decision_seq, {", ".join(_OUTCOME)})
 SELECT {XID}, decision_seq, {", ".join(_OUTCOME)} FROM {given({**_OUTCOME, "decision_seq": "bigint"})}
 ORDER BY number RETURNING xid, seq"""
+# A plan for this is made each time: a join would be done the wrong way round where it was made for few rows.
 SET_STATES = f"""UPDATE decisions AS d SET active = given.active, closes = given.closes, open = given.open
 FROM {given({name: _DECISION[name] for name in ("experiment", "id", "active", "closes", "open")})}
 WHERE d.id = given.id AND d.experiment + 0 = given.experiment"""
@@ -86,15 +88,16 @@ OUTCOME = ", ".join(f"o.{name}" for name in ("xid", "seq", *_OUTCOME))
 CHANGE = """c.xid, c.seq, c.experiment, c."by", NULL, NULL, c.at, c.kind, NULL, NULL, NULL, NULL, c.body, NULL, NULL"""
 KEY = "id, hash, scopes, experiment, rate, created, revoked"
 
-# A sum cannot be looked up in an index, so that only the one that begins with the id is left: a server that has not yet
-# counted how few experiments there are would take another, and read all decisions for each.
-KEYS = "unnest(%s::bigint[], %s::text[]) AS k (experiment, id) ON d.id = k.id AND d.experiment + 0 = k.experiment"
-FIND = f"SELECT {DECISION} FROM decisions AS d JOIN {KEYS}"
-# Everyone locks in this order, so that none waits for one who waits for him.
-LOCK = f"{FIND} ORDER BY d.seq FOR UPDATE OF d"
-OUTCOMES = f"SELECT o.decision_seq, {OUTCOME} FROM outcomes AS o WHERE o.decision_seq = ANY(%s::bigint[])"
-STATES = f"""SELECT {DECISION}, {OUTCOME} FROM decisions AS d JOIN {KEYS}
-LEFT JOIN outcomes AS o ON o.decision_seq = d.seq"""
+# Plans are kept, also those that were made while a table was nearly empty and any index would do. Hence LATERAL, which
+# has the planner look for each key apart; and the sum, which no index has, so that only the one by id is left.
+_WANTED = "FROM unnest(%s::bigint[], %s::text[]) AS k (experiment, id) CROSS JOIN LATERAL"
+_FOUND = "SELECT * FROM decisions AS d WHERE d.id = k.id AND d.experiment + 0 = k.experiment"
+FIND = f"SELECT {DECISION} {_WANTED} ({_FOUND} OFFSET 0) AS d"
+LOCK = f"SELECT {DECISION} {_WANTED} ({_FOUND} FOR UPDATE) AS d"
+STATES = f"""SELECT {DECISION}, {OUTCOME} {_WANTED} ({_FOUND} OFFSET 0) AS d
+LEFT JOIN LATERAL (SELECT * FROM outcomes AS o WHERE o.decision_seq = d.seq OFFSET 0) AS o ON true"""
+OUTCOMES = f"""SELECT {OUTCOME}, o.decision_seq FROM unnest(%s::bigint[]) AS k (seq)
+CROSS JOIN LATERAL (SELECT * FROM outcomes AS o WHERE o.decision_seq = k.seq OFFSET 0) AS o"""
 N_DECISION = len(_DECISION) + 2
 
 _encode = msgspec.json.Encoder().encode
@@ -160,6 +163,15 @@ def _outcome_values(row: OutcomeRow, decision_seq: int) -> dict[str, Any]:
         "earned": row.earned,
         "learn": row.learn,
     }
+
+
+def key_arrays(keys: Collection[Key]) -> tuple[list[int], list[str]]:
+    """The parameters of FIND, LOCK and STATES.
+
+    They are in the order of their ids: as everyone locks in this order, none waits for one who waits for him.
+    """
+    ordered = sorted(keys, key=itemgetter(1, 0))
+    return [key[0] for key in ordered], [key[1] for key in ordered]
 
 
 def states_json(rows: Iterable[DecisionRow]) -> str:

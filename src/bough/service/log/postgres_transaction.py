@@ -17,7 +17,6 @@ from bough.service.log.postgres_rows import (
     ADD_OUTCOMES,
     FIND,
     KEY,
-    KEYS,
     LOCK,
     OUTCOMES,
     SET_STATES,
@@ -26,6 +25,7 @@ from bough.service.log.postgres_rows import (
     decisions_json,
     experiment,
     json,
+    key_arrays,
     outcome,
     outcomes_json,
     printable,
@@ -43,7 +43,6 @@ from bough.service.records import (
     State,
 )
 
-_FIND_SEQS = f"SELECT d.seq, d.experiment, d.id FROM decisions AS d JOIN {KEYS}"
 _LAST_CHANGE = "SELECT xid, seq FROM changes WHERE experiment = %s ORDER BY xid DESC, seq DESC LIMIT 1"
 _ADD_CHANGE = f"""INSERT INTO changes (xid, experiment, at, kind, "by", body)
 VALUES ({XID}, %s, %s, %s, %s, %s) RETURNING xid, seq"""
@@ -56,19 +55,14 @@ WITH given AS (SELECT * FROM json_to_recordset(%s::json) AS given (experiment bi
 locked AS (
     SELECT d.experiment, d.id, given.propensity
     FROM decisions AS d JOIN given ON d.id = given.id AND d.experiment + 0 = given.experiment
-    ORDER BY d.seq FOR UPDATE OF d
+    ORDER BY d.id, d.experiment FOR UPDATE OF d
 )
 UPDATE decisions AS d SET propensity = coalesce(d.propensity, locked.propensity) FROM locked
 WHERE d.id = locked.id AND d.experiment + 0 = locked.experiment"""
 
-_position = itemgetter(1, 2)
+_position = itemgetter(0, 1)
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-def key_arrays(keys: Collection[Key]) -> tuple[list[int], list[str]]:
-    """The parameters of KEYS."""
-    return [key[0] for key in keys], [key[1] for key in keys]
 
 
 def _guarded(
@@ -120,7 +114,7 @@ class PostgresTransaction:
         self._cursor.execute(OUTCOMES, ([self._seqs[key] for key in found],))
         outcomes: dict[int, list[OutcomeRow]] = defaultdict(list)
         for row in sorted(self._cursor.fetchall(), key=_position):
-            outcomes[row[0]].append(outcome(row[1:]))
+            outcomes[row[-1]].append(outcome(row[:-1]))
         return {key: State(row, outcomes.get(self._seqs[key], [])) for key, row in found.items()}
 
     @_guarded
@@ -141,7 +135,10 @@ class PostgresTransaction:
         if not rows:
             return
         keys = [Key(row.experiment, row.decision) for row in rows]
-        self._find_seqs([key for key in keys if key not in self._seqs])
+        self._decisions(FIND, [key for key in keys if key not in self._seqs])
+        for key in keys:
+            if key not in self._seqs:
+                raise psycopg.IntegrityError(f"there is no decision {key.decision!r} in experiment {key.experiment}")
         self._cursor.execute(ADD_OUTCOMES, (outcomes_json(rows, (self._seqs[key] for key in keys)),))
         self.has_records = True
         for row, (xid, seq) in zip(rows, self._cursor.fetchall(), strict=True):
@@ -151,7 +148,7 @@ class PostgresTransaction:
     def set_states(self, rows: Sequence[DecisionRow]) -> None:
         """Write `active`, `closes` and `open` of decisions whose states were read."""
         if rows:
-            self._cursor.execute(SET_STATES, (states_json(rows),))
+            self._cursor.execute(SET_STATES, (states_json(rows),), prepare=False)
 
     @_guarded
     def lock_changes(self, experiment: int) -> Position:
@@ -222,7 +219,7 @@ class PostgresTransaction:
         """Fill in propensities that decisions do not have yet."""
         given = [{"experiment": key[0], "id": key[1], "propensity": json(numbers)} for key, numbers in found]
         if given:
-            self._cursor.execute(_SET_PROPENSITIES, (json(given),))
+            self._cursor.execute(_SET_PROPENSITIES, (json(given),), prepare=False)
 
     @_guarded
     def quarantine(self, position: Position, why: str) -> None:
@@ -240,15 +237,6 @@ class PostgresTransaction:
             found[row.key] = row
             self._seqs[row.key] = values[1]
         return found
-
-    def _find_seqs(self, keys: list[Key]) -> None:
-        if not keys:
-            return
-        self._cursor.execute(_FIND_SEQS, key_arrays(keys))
-        self._seqs.update({Key(experiment, id): seq for seq, experiment, id in self._cursor.fetchall()})
-        for key in keys:
-            if key not in self._seqs:
-                raise psycopg.IntegrityError(f"there is no decision {key.decision!r} in experiment {key.experiment}")
 
     def _one(self) -> tuple[Any, ...]:
         row = self._cursor.fetchone()

@@ -13,10 +13,11 @@ from pathlib import Path
 from bough.service.log.base import LogBusyError, LogError
 from bough.service.log.migrations import migrate
 from bough.service.log.snapshot_files import SnapshotFiles, sync_folder
-from bough.service.log.sqlite_connections import FolderLock, meaning, patiently, prepare, waiting
+from bough.service.log.sqlite_connections import FolderLock, meaning, patiently, prepare
 from bough.service.log.sqlite_pruning import prune, shrink
 from bough.service.log.sqlite_reader import SqliteReader
 from bough.service.log.sqlite_transaction import SqliteTransaction
+from bough.service.log.sqlite_wal_index import WalIndex
 from bough.service.records import Position, SnapshotRow
 
 _KEPT = 3  # snapshots per experiment
@@ -75,6 +76,7 @@ class SqliteLog(SqliteReader):
             self._writer = failing.enter_context(closing(self._connect()))
             self._watch = failing.enter_context(closing(self._connect()))
             self._seen = self._version()
+            self._index = WalIndex(self._path)
             failing.pop_all()
         if not exclusive:
             self._lock.release()
@@ -268,7 +270,7 @@ class SqliteLog(SqliteReader):
         return {
             "database": self._path.stat().st_size,
             "wal": wal.stat().st_size if wal.exists() else 0,
-            "waiting": waiting(self._path),
+            "waiting": self._index.waiting(),
         }
 
     def try_to_keep(self) -> bool:
@@ -288,4 +290,5 @@ class SqliteLog(SqliteReader):
                 if self._lock.held:
                     self._checkpoint("TRUNCATE")
             self._side.close()
+        self._index.close()
         self._lock.release()

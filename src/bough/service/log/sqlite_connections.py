@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import sqlite3
-import struct
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -75,22 +74,6 @@ def meaning(error: Exception, folder: Path | None = None) -> LogError:
     ):
         return LogFullError("the disk of the log is full; make room, and it goes on")
     return LogError(f"SQLite: {error}")
-
-
-def waiting(path: Path) -> int:
-    """Bytes that have been committed and are not in the database file yet.
-
-    From the first bytes of the index of the write-ahead log, https://sqlite.org/walformat.html: the size of a page, how
-    many pages the log has, and how many of them have been moved.
-    """
-    try:
-        with open(f"{path}-shm", "rb") as file:
-            header = file.read(100)
-        found: tuple[int, int, int] = struct.unpack("=14x HI 76x I", header)
-    except (OSError, struct.error):
-        return 0
-    page, pages, moved = found
-    return max(pages - moved, 0) * (65_536 if page == 1 else page)
 
 
 def _is_full(folder: Path) -> bool:

@@ -1,0 +1,182 @@
+"""bough export and bough rebuild: the log as a file, and the agent that the file leads to."""
+
+import json
+
+import numpy as np
+import polars
+import pytest
+
+import bough
+from bough import cli
+from bough.service.log import open_log
+from served import Served
+
+TREE = {"home": ["kettle", "mug"], "garden": ["spade", "rake"]}
+MODELS = {
+    "numbers": lambda tree: bough.GaussianModel(tree),
+    "clicks": lambda tree: bough.BernoulliModel(tree),
+    "counts": lambda tree: bough.PoissonModel(tree),
+    "numbers in contexts": lambda tree: bough.GaussianModel(tree, mean=[0.0, 0.0]),
+    "clicks in contexts": lambda tree: bough.BernoulliModel(tree, mean=[0.0, 0.0]),
+}
+N = 30
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def served(here, kind):
+    MODELS[kind](bough.Tree.from_nested(TREE)).save("model.bough")
+    return Served(here, "--data", "data", "--model", "model.bough", "--experiment", "shop")
+
+
+def play(service, contexts):
+    """Decisions with rewards, one of which is taken back, and a change in their midst; what was learned."""
+    rng = np.random.default_rng(0)
+    learned = []
+    for i in range(N):
+        context = {"context": [1.0, float(rng.normal())]} if contexts else {}
+        decided = service.decide(decision_id=f"d{i}", **context)
+        reward = float(rng.integers(2))
+        service.reward(f"d{i}", reward)
+        learned.append((decided["action"], reward, context.get("context")))
+        if i == N // 2:
+            answer = service.ask("POST", "/v1/shop/actions", {"op": "add", "name": "hose", "under": "garden"})
+            assert answer.status == 200, answer
+    if not contexts:
+        assert service.ask("POST", "/v1/shop/retract", {"decision_id": "d3"}).status == 200
+        del learned[3]
+    return learned
+
+
+def document(capsys, *words):
+    assert cli.main([*words, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return json.loads(shown.out)
+
+
+def export(capsys, name, *words):
+    return document(capsys, "export", "--data", "data", "--experiment", "shop", name, *words)
+
+
+def check_same(agent, learned):
+    """The agent is the library's own, fed with what was learned: numbers to 1e-9, counts to 1e-6."""
+    model = bough.GaussianModel.load("model.bough")
+    other = bough.HierTS(model, seed=0)
+    other.add("hose", "garden")
+    contexts = [one[2] for one in learned]
+    with_contexts = contexts[0] is not None
+    actions, rewards = [one[0] for one in learned], [one[1] for one in learned]
+    if with_contexts and not model.kind.sums_suffice:
+        other.posterior.settle(bough.Observations(actions, rewards, contexts))
+    else:
+        other.update(actions, rewards, contexts if with_contexts else None)
+        other.posterior.settle()
+    tolerance = 1e-9 if isinstance(model, bough.GaussianModel) else 1e-6
+    for name in ("kettle", "mug", "spade", "rake", "hose"):
+        context = [1.0, 0.5] if with_contexts else None
+        mine, its = (one.posterior.explain(name, context).nodes[-1][3:6] for one in (agent, other))
+        assert mine == pytest.approx(its, rel=tolerance, abs=tolerance)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_agent_of_an_export_is_the_librarys_own(kind, here, capsys):
+    with served(here, kind) as service:
+        learned = play(service, "contexts" in kind)
+        for ending in ("parquet", "ndjson", "csv"):  # while it runs
+            found = export(capsys, f"events.{ending}")
+            assert found["what"] == "events"
+    n_learned = N if "contexts" in kind else N + 1  # the row that takes one back counts as well
+    for ending in ("parquet", "ndjson", "csv"):
+        found = document(capsys, "rebuild", f"events.{ending}", "--out", "agent.bough", "--seed", "0")
+        assert found == {"learned": n_learned, "changes": 2, "refused": {}, "agent": "agent.bough"}
+        check_same(bough.HierTS.load("agent.bough"), learned)
+    found = document(capsys, "rebuild", "events.csv", "--model", "model.bough", "--out", "again.bough")
+    assert found["learned"] == n_learned
+    check_same(bough.HierTS.load("again.bough"), learned)
+
+
+def test_another_prior_may_be_tried_on_the_same_events(here, capsys):
+    with served(here, "numbers") as service:
+        play(service, False)
+        export(capsys, "events.ndjson")
+    bough.GaussianModel(bough.Tree.from_nested(TREE), mean=100.0).save("other.bough")
+    document(capsys, "rebuild", "events.ndjson", "--model", "other.bough", "--out", "agent.bough")
+    agent = bough.HierTS.load("agent.bough")
+    assert agent.posterior.model.mean == 100.0
+    assert agent.posterior.n_observations == N - 1
+
+
+def test_decisions_are_a_log_that_evaluate_reads(here, capsys):
+    with served(here, "clicks") as service:
+        for i in range(N):
+            service.decide(decision_id=f"d{i}", propensity=True)
+            service.reward(f"d{i}", float(i % 2))
+        service.decide(decision_id="open")
+        found = export(capsys, "decisions.parquet", "--decisions")
+        assert found["rows"] == N
+        export(capsys, "events.ndjson")
+    table = polars.read_parquet("decisions.parquet")
+    assert table["decision_id"].to_list() == [f"d{i}" for i in range(N)]
+    assert table["reward"].to_list() == [float(i % 2) for i in range(N)]
+    assert cli.main(["rebuild", "events.ndjson", "--out", "agent.bough"]) == 0
+    capsys.readouterr()
+    assert cli.main(["evaluate", "decisions.parquet", "--agent", "agent.bough", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+def test_times_narrow_an_export(here, capsys):
+    with served(here, "clicks") as service:
+        play(service, False)
+        everything = export(capsys, "a.csv")["rows"]
+        assert export(capsys, "b.csv", "--since", "2020-01-01")["rows"] == everything
+        assert export(capsys, "c.csv", "--until", "2020-01-01")["rows"] == 0
+    assert cli.main(["rebuild", "c.csv", "--out", "agent.bough"]) == 2
+    assert "the events have no model" in capsys.readouterr().err
+
+
+def test_what_cannot_be_learned_is_counted_with_the_reason(here, capsys):
+    with served(here, "numbers") as service:
+        play(service, False)
+        export(capsys, "events.ndjson")
+    bough.GaussianModel(bough.Tree.from_nested({"home": ["kettle", "mug"], "garden": ["spade"]})).save("less.bough")
+    assert cli.main(["rebuild", "events.ndjson", "--model", "less.bough", "--out", "agent.bough"]) == 0
+    learned, refused, reason, agent = capsys.readouterr().out.splitlines()
+    n = int(refused.removeprefix("could not be learned: ").removesuffix(" rows"))
+    assert n > 0
+    assert learned == f"learned: {N + 1 - n} rows"
+    assert reason.startswith(f"  {n}: unknown action 'rake'")
+    assert agent == "agent: agent.bough"
+
+
+REFUSED = {
+    "no such ending": (["export", "--data", "data", "--experiment", "shop", "a.xlsx"], "ends in none of"),
+    "no such experiment": (["export", "--data", "data", "--experiment", "a", "a.csv"], "there is no experiment 'a'"),
+    "no such folder": (["export", "--data", "no", "--experiment", "shop", "a.csv"], "there is no such folder"),
+    "nowhere to write": (["export", "--data", "data", "--experiment", "shop", "no/a.csv"], "cannot be written"),
+    "no time": (["export", "--data", "data", "--experiment", "shop", "a.csv", "--since", "x"], "--since is 'x'"),
+    "no events": (["rebuild", "no.csv", "--out", "agent.bough"], "there is no such file"),
+    "no model": (["rebuild", "no.csv", "--model", "no.bough", "--out", "agent.bough"], "there is no such file"),
+    "something else": (["rebuild", "other.csv", "--out", "agent.bough"], "other.csv"),
+    "a negative seed": (["rebuild", "other.csv", "--out", "agent.bough", "--seed", "-1"], "--seed is -1"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_it_is_refused_in_one_line(case, here, capsys):
+    log = open_log(here / "data")
+    with log.transaction() as transaction:
+        transaction.add_experiment("shop", {}, 0.0)
+    log.close()
+    (here / "other.csv").write_text("a,b\n1,2\n")
+    words, message = REFUSED[case]
+    assert cli.main(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err
+    assert len(shown.err.strip().splitlines()) == 1
+    assert not (here / "agent.bough").exists()
