@@ -1,6 +1,6 @@
 // The numbers of a self-contained file, in the shapes in which the service answers.
 
-const FOUND = 3000;
+const LOOKED_THROUGH = 3000;
 
 export class FileSource {
   isLive = false;
@@ -91,7 +91,7 @@ export class FileSource {
     const { nodes } = this.data.tree;
     const wanted = text.toLowerCase();
     const found = [];
-    for (let place = 0; place < nodes.name.length && found.length < FOUND; place++) {
+    for (let place = 0; place < nodes.name.length && found.length < LOOKED_THROUGH; place++) {
       if (String(nodes.name[place]).toLowerCase().includes(wanted)) found.push(place);
     }
     found.sort((a, b) => nodes.decisions[b] - nodes.decisions[a]);

@@ -181,7 +181,6 @@ class Page {
     showCounts([[data.experiment.observations, "reward"], [data.experiment.actions, "action"]]);
     byId("left-out").hidden = !data.left_out;
     setText(byId("left-out"), data.left_out);
-    for (const one of document.querySelectorAll(".counted")) setText(one, `${this.source.counted}s`);
   }
 
   failed(error) {

@@ -24,7 +24,7 @@ export class MapPanel {
       describe: (node, cell) => this.describe(node, cell),
       counted: source.counted,
     });
-    setText(byId("map-key"), `area = √${source.counted}s · colour = posterior mean reward · fading = uncertainty · click to open`);
+    setText(byId("map-key"), `area = √${source.counted}s · colour = mean reward · fading = uncertainty · click to open`);
     copiesCsv(byId("map-copy"), "tree", () => this.table());
   }
 

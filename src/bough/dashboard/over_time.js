@@ -6,9 +6,9 @@ import { byId, choiceButtons, element, setAttribute, setState, setText } from ".
 import { clock, count, decimalsOf, fixed, share, significant } from "./numbers.js";
 
 const RANGES = [["60", "1 h"], ["360", "6 h"], ["1440", "1 day"], ["10080", "7 days"]];
-const HEIGHT = 170;
+const HEIGHT = 150;
 const CHARTS = [
-  { id: "reward", title: "Reward per decision", note: "mean and 95% interval", colour: "reward", columns: ["mean", "low", "high"], say: (value, digits) => fixed(value, digits) },
+  { id: "reward", title: "Reward per decision", note: "mean and 95% interval", colour: "reward", columns: ["low", "high", "mean"], say: (value, digits) => fixed(value, digits) },
   { id: "traffic", title: "Decisions per minute", note: "", colour: "traffic", columns: ["per_minute"], fromZero: true, say: (value) => significant(value) },
   { id: "exploration", title: "Share of exploration", note: "not the best by mean", colour: "traffic", columns: ["exploration"], fromZero: true, say: (value) => share(value) },
   { id: "gain", title: "Estimated gain left", note: "per decision, E[max] − E[chosen]", colour: "reward", columns: ["gain_left"], fromZero: true, say: (value, digits) => fixed(value, digits) },
@@ -30,8 +30,9 @@ export class TimePanel {
 
   show(minutes, series) {
     choiceButtons(byId("time-ranges"), RANGES, minutes, (value) => this.go({ minutes: value === "60" ? "" : value }));
-    this.series = { ...series, per_minute: series.decisions.map((n) => (60 * n) / series.seconds) };
+    this.series = { ...series, per_minute: perMinute(series) };
     this.changes = series.changes;
+    this.from = firstShown(this.series);
     const isEmpty = !series.decisions.some(Boolean) && !series.rewards.some(Boolean);
     setState(this.panel, isEmpty ? "empty" : "ready", isEmpty ? "Nothing happened in this time." : "");
     byId("charts").hidden = isEmpty;
@@ -41,7 +42,7 @@ export class TimePanel {
 
   draw(chart) {
     let known = this.charts.get(chart.id);
-    const data = [this.series.start, ...chart.columns.map((name) => this.series[name])];
+    const data = [this.series.start, ...chart.columns.map((name) => this.series[name])].map((column) => column.slice(this.from));
     const values = chart.columns.flatMap((name) => this.series[name]).filter((value) => value !== null);
     const digits = decimalsOf(values);
     if (!known) {
@@ -51,7 +52,7 @@ export class TimePanel {
     known.digits = digits;
     if (known.plot) known.plot.setData(data);
     else known.plot = new uPlot(this.options(chart, known), data, known.host);
-    const latest = this.series[chart.columns[0]].findLast((value) => value !== null);
+    const latest = this.series[chart.columns.at(-1)].findLast((value) => value !== null);
     const said = latest === undefined ? "not known yet" : chart.say(latest, digits);
     setText(known.latest, said);
     setAttribute(known.host, "aria-label", `${chart.title} over time; the latest value is ${said}. Copy as CSV has all values.`);
@@ -77,9 +78,9 @@ export class TimePanel {
       legend: { show: false },
       cursor: { y: false, points: { size: 6 } },
       scales: { y: { range: chart.fromZero ? fromZero : undefined } },
-      axes: [axis, { ...axis, size: 54, values: (_, splits) => splits.map((value) => axisText(chart, value, known.digits)) }],
-      series: [{}, line, ...(hasBand ? [edge, edge] : [])],
-      bands: hasBand ? [{ series: [3, 2], fill: palette.band }] : [],
+      axes: [{ ...axis, space: 60, size: 30, values: (_, splits) => splits.map(timeText) }, { ...axis, size: 54, values: (_, splits) => splits.map((value) => axisText(chart, value, known.digits)) }],
+      series: [{}, ...(hasBand ? [edge, edge] : []), line],
+      bands: hasBand ? [{ series: [2, 1], fill: palette.band }] : [],
       hooks: { draw: [(plot) => this.mark(plot, palette)], setCursor: [(plot) => this.readOut(chart, plot, known)] },
     };
   }
@@ -103,7 +104,7 @@ export class TimePanel {
 
   readOut(chart, plot, known) {
     const i = plot.cursor.idx;
-    const value = i === null || i === undefined ? undefined : plot.data[1][i];
+    const value = i === null || i === undefined ? undefined : plot.data.at(-1)[i];
     known.host.title = value === undefined || value === null ? "" : `${clock(plot.data[0][i])}: ${chart.say(value, known.digits)}`;
   }
 
@@ -137,6 +138,24 @@ export class TimePanel {
 
 function rangeOf(place) {
   return RANGES.some(([minutes]) => minutes === place.minutes) ? place.minutes : "60";
+}
+
+// The last span has not ended, and would look like a fall.
+function perMinute(series) {
+  return series.decisions.map((n, i) => (i + 1 < series.decisions.length ? (60 * n) / series.seconds : null));
+}
+
+// What is before the first decision is left out, but for a few spans.
+function firstShown(series) {
+  const first = series.start.findIndex((_, i) => series.decisions[i] || series.rewards[i]);
+  return first < 0 ? 0 : Math.max(0, Math.min(first - 1, series.start.length - 12));
+}
+
+function timeText(at, i, all) {
+  const time = new Date(at * 1000);
+  const isLong = all.at(-1) - all[0] > 172800;
+  if (isLong || (time.getHours() === 0 && time.getMinutes() === 0)) return time.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  return time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }
 
 function fromZero(_, __, high) {

@@ -56,7 +56,7 @@ export class PriorPanel {
     ];
     if (prior.noise_variance !== null) facts.splice(1, 0, ["variance of a reward around its action's mean", significant(prior.noise_variance)]);
     const { fitted } = prior;
-    if (fitted) facts.push([fitted.refit ? "last refit" : "model put", `${clock(fitted.at)}, version ${fitted.version}`]);
+    if (fitted) facts.push([fitted.refit ? "last refit" : "model since", `${clock(fitted.at)}, version ${fitted.version}`]);
     if (!fitted?.refit) facts.push(["last refit", "none"]);
     byId("prior-facts").replaceChildren(...facts.flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { text })]));
   }

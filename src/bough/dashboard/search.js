@@ -5,7 +5,7 @@ import { pathText, shortened } from "./names.js";
 import { fixed, plural } from "./numbers.js";
 
 const WAIT = 150;
-const FOUND = 12;
+const LISTED = 12;
 
 export class Search {
   constructor(source, lookAt) {
@@ -27,7 +27,7 @@ export class Search {
     let found = [];
     let said = "Nothing has that in its name.";
     try {
-      found = (await this.source.search(this.experiment, text.slice(0, 256), FOUND)).nodes;
+      found = (await this.source.search(this.experiment, text.slice(0, 256), LISTED)).nodes;
     } catch (error) {
       said = `The search failed: ${error.message}`;
     }

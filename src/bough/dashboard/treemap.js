@@ -7,7 +7,6 @@ import { shortened } from "./names.js";
 import { count, decimalsFor, fixed, plural, shortCount } from "./numbers.js";
 import { areaOf, everyNode } from "./tree_nodes.js";
 
-const HEADER = 17;
 const SMALLEST_HEADER = { width: 26, height: 34 };
 
 export class Treemap {
@@ -58,6 +57,7 @@ export class Treemap {
     const shape = everyNode(this.root).map((node) => node.key).sort().join("\n");
     const { width, height } = this.host.getBoundingClientRect();
     if (!width || !height) return;
+    this.header = Math.round(1.45 * parseFloat(getComputedStyle(this.host).fontSize));
     if (isAnother || this.shape !== shape || !this.layout) {
       this.shape = shape;
       this.layout = d3.hierarchy(this.root).sort((a, b) => areaOf(b.data) - areaOf(a.data));
@@ -69,7 +69,7 @@ export class Treemap {
     this.layout.eachAfter((one) => {
       one.value = one.children ? one.children.reduce((sum, child) => sum + child.value, 0) : areaOf(one.data);
     });
-    d3.treemap().tile(d3.treemapResquarify).size([width, height]).round(true).paddingInner(1).paddingTop(headerOf)(this.layout);
+    d3.treemap().tile(d3.treemapResquarify).size([width, height]).round(true).paddingInner(gapIn).paddingTop((place) => this.headerOf(place))(this.layout);
     this.paint();
   }
 
@@ -110,7 +110,7 @@ export class Treemap {
   changeCell(cell, place) {
     const node = place.data;
     const width = place.x1 - place.x0;
-    const height = place.y1 - place.y0;
+    const height = place.children ? Math.min(place.header, place.y1 - place.y0) : place.y1 - place.y0;
     Object.assign(cell.style, { left: `${place.x0}px`, top: `${place.y0}px`, width: `${width}px`, height: `${height}px` });
     const [label, first, second] = cell.children;
     cell.classList.toggle("header", Boolean(place.children));
@@ -120,9 +120,10 @@ export class Treemap {
     setAttribute(cell, "aria-level", place.depth + 1);
     setAttribute(cell, "aria-label", this.spoken(node));
     setAttribute(cell, "aria-expanded", place.children ? "true" : node.more ? "false" : null);
-    const isTall = !place.children && height > 50 && width > 62;
+    const isTall = !place.children && height > 3 * this.header && width > 3.4 * this.header;
+    const isWide = width > 5.6 * this.header;
     if (node.rest) {
-      setText(label, width > 40 && height > 14 ? `+ ${count(node.rest)} more` : "");
+      setText(label, width > 54 && height > 13 ? `+ ${count(node.rest)} more` : "");
       setAttribute(cell, "data-more", node.rest);
       return;
     }
@@ -130,12 +131,19 @@ export class Treemap {
     setAttribute(cell, "data-mean", node.mean);
     setAttribute(cell, "data-deviation", node.deviation);
     setAttribute(cell, "data-decisions", node.decisions);
-    setText(label, width > 24 && height > 13 ? shortened(node.label) : "");
-    setText(first, isTall ? `${fixed(node.mean, this.decimals)} ± ${fixed(1.96 * node.deviation, this.decimals)}` : "");
-    setText(second, isTall ? (width > 120 ? plural(node.decisions, this.counted) : shortCount(node.decisions)) : "");
+    setText(label, width > 38 && height > 12 ? shortened(node.label) : "");
+    setText(first, isTall ? fixed(node.mean, this.decimals) + (isWide ? ` ± ${fixed(1.96 * node.deviation, this.decimals)}` : "") : "");
+    setText(second, isTall ? (width > 7 * this.header ? plural(node.decisions, this.counted) : shortCount(node.decisions)) : "");
     const colour = cellColour(this.palette, node.mean, this.low, this.high, node.uncertainty);
     cell.style.backgroundColor = toText(colour);
     cell.style.color = textOn(colour);
+  }
+
+  // A node that is too small for a header row has an edge only.
+  headerOf(place) {
+    const isLarge = place.x1 - place.x0 > SMALLEST_HEADER.width && place.y1 - place.y0 > SMALLEST_HEADER.height;
+    place.header = isLarge ? this.header : 3;
+    return place.header;
   }
 
   spoken(node) {
@@ -217,7 +225,8 @@ export class Treemap {
   }
 }
 
-function headerOf(place) {
-  const isLarge = place.x1 - place.x0 > SMALLEST_HEADER.width && place.y1 - place.y0 > SMALLEST_HEADER.height;
-  return isLarge ? HEADER : 3;
+// Departments stand further apart than what is in them.
+function gapIn(place) {
+  return place.depth ? 1 : 3;
 }
+

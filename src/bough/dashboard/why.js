@@ -61,12 +61,12 @@ export class WhyPanel {
       (row) => row.decision_id,
       (row) => element(
         "tr", {},
-        element("td", { class: "when" }),
+        element("td", { class: "when", hidden: !this.source.isLive }),
         element("td", {}, element("button", {
           type: "button", class: "link name", dir: "auto", text: shortened(String(row.action)), title: `decision ${row.decision_id}`,
           onclick: () => this.go({ decision: row.decision_id }),
         })),
-        element("td", { class: "n" }),
+        element("td", { class: "n", hidden: !this.source.isLive }),
       ),
       (target, row) => {
         const [when, , reward] = target.children;
@@ -88,7 +88,7 @@ export class WhyPanel {
     if (all.length) {
       const scale = scaleOf(all);
       const decimals = decimalsOf(all.flatMap((row) => [row.low, row.high]));
-      nodes.forEach((node, i) => parts.push(...this.level(node, answer.nodes[i], rowsOf(node), scale, decimals)));
+      nodes.forEach((node, i) => parts.push(...this.level(node, answer.nodes[i], answer.nodes[i - 1], rowsOf(node), scale, decimals)));
     }
     parts.push(element("p", { class: "note", text: answer.note }));
     return parts;
@@ -105,12 +105,12 @@ export class WhyPanel {
     return element("dl", { class: "facts" }, ...facts.flatMap(([name, text]) => [element("dt", { text: name }), element("dd", { text })]));
   }
 
-  level(node, above, rows, scale, decimals) {
+  level(node, above, aboveThat, rows, scale, decimals) {
     const sep = this.sep || "/";
     const label = (name) => shortened(ownPart(name, above.name, sep));
-    const inside = above.name === "" ? "all actions" : ownPart(above.name, undefined, sep);
+    const inside = ownPart(above.name, aboveThat?.name, sep);
     const title = element(
-      "h3", { dir: "auto" }, element("b", { text: label(node.name) }), ` ranked ${count(node.rank)} of ${count(node.of)} in `, element("bdi", { text: shortened(String(inside)) }),
+      "h3", { dir: "auto" }, element("b", { text: label(node.name) }), ` ranked ${count(node.rank)} of ${count(node.of)} in `, element("bdi", { text: shortened(inside) }),
     );
     const table = intervalTable(`${label(node.name)} beside its siblings`, this.source.counted);
     for (const row of rows) {

@@ -38,6 +38,8 @@ def _decoder(route: Route) -> Callable[[bytes], Any] | None:
     return msgspec.json.Decoder(route.body).decode
 
 
+_PROBES = ("health", "ready", "metrics")
+"""What machines ask all the time; that a service is not ready yet is no failure."""
 _PAGE = {address.encode(): file for address, file in served_files().items()}
 _PAGE_HEADERS = (
     (b"content-security-policy", SERVED_POLICY.encode()),
@@ -160,7 +162,8 @@ class App:
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds, code)
-        service.recent.note(status)
+        if name not in _PROBES:
+            service.recent.note(status)
         service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
 
     async def _send_page(self, page: File, method: str, send: Send) -> None:
