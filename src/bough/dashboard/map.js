@@ -8,7 +8,7 @@ import { Treemap } from "./treemap.js";
 import { everyNode, nodesOf } from "./tree_nodes.js";
 
 const LEVELS = 3;
-const NODES = 1700;
+const NODES = 1550;
 const LIMITS = [40, 200, 1000];
 
 export class MapPanel {

@@ -149,9 +149,13 @@ async def treemap(call: Call) -> schema.TreeColumns:
 
 
 async def top(call: Call) -> Any:
-    agent, traffic = call.own.ready_agent(), call.service.traffic[call.own.id]
-    found = await asyncio.to_thread(views.top, agent, traffic, call.query.k, order=call.query.order)
-    return schema.Top(found, agent.posterior.n_observations, call.service.now())
+    agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
+
+    def look() -> schema.Top:
+        found = views.top(agent, traffic, query.k, order=query.order)
+        return schema.Top(found, agent.posterior.n_observations, call.service.now())
+
+    return await call.service.answers.get((call.own.id, query.k, query.order), look)
 
 
 async def series(call: Call) -> Any:

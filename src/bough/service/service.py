@@ -24,6 +24,7 @@ from bough.service.records import ChangeRow, DecisionRow, ExperimentRow, Key, Ou
 from bough.service.restore import restored
 from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded
 from bough.service.settings import Settings
+from bough.service.short_memory import ShortMemory
 from bough.service.state_view import RecentRequests
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
@@ -53,7 +54,7 @@ class Service:
         self.changer = Changer(self)
         self.keeper = Keeper(self)
         self.traffic: dict[int, Traffic] = {}
-        self.recent = RecentRequests()
+        self.recent, self.answers = RecentRequests(), ShortMemory()
         self.public = public
         """The experiment that can be read without a key; None for none."""
         self._explorations: dict[int, Exploration] = {}

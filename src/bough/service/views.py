@@ -62,6 +62,8 @@ def top(
             nodes = _candidates(moment, level, order == "retired")
         score, variance = moment.scores(nodes)
         moment.keep_slots()  # so that nobody has to wait for what follows
+    if not len(nodes):
+        return []
     if order == "newest":
         best: Integers = np.arange(len(nodes))
     elif order == "uncertain":
@@ -92,6 +94,8 @@ def _candidates(moment: Moment, level: Any, retired: bool) -> Nodes:
     """The actions, or the nodes of a level, that are retired, or that are not."""
     catalogue, tree = moment.catalogue, moment.model.tree
     out = np.array(sorted(moment.retired), dtype=np.int32)
+    if level is None and retired:
+        return out
     if level is None:
         nodes = catalogue.actions
     else:
@@ -121,7 +125,7 @@ def tree(
 
     Of each node at most the `most` children with the most decisions are shown, among equals those with the highest mean
     rewards; `more` says how many are not. There are at most about `most_nodes` in all: of the last level those below
-    the nodes with the most decisions. Numbers have six digits. A `KeyError` where there is no such node.
+    the nodes with the most decisions. Numbers have six digits, and intervals four. A `KeyError` where there is no such node.
 
     >>> import bough
     >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
