@@ -113,5 +113,5 @@ def test_a_name_of_10000_characters_is_opened_and_copied_whole_and_formulas_are_
         assert "\n'=1+1," in tab.page.evaluate("navigator.clipboard.readText()").replace("\r", "")
         long = ODD["long"]
         tab.page.goto(f"{odd_names.address}/#experiment=odd&node={long}")
-        tab.page.wait_for_function(f"document.querySelector('#path [aria-current]')?.textContent.startsWith('{'x' * 50}')")
+        tab.page.wait_for_function(f"() => document.querySelector('#path [aria-current]')?.textContent.startsWith('{'x' * 50}')")
         assert tab.cells().keys() == {long}

@@ -157,7 +157,7 @@ def test_the_keyboard_alone_goes_from_everything_to_everything(tab):
     page.wait_for_selector("#search-results li[aria-selected=true]")
     page.keyboard.press("Enter")
     page.wait_for_selector('#path [aria-current] >> text="toys"')
-    page.wait_for_function("document.activeElement.dataset.node === 'toys/kites'")
+    page.wait_for_function("() => document.activeElement.dataset.node === 'toys/kites'")
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.dataset.node").startswith("toys/kites/")
     page.keyboard.press("ArrowUp")
@@ -167,7 +167,7 @@ def test_the_keyboard_alone_goes_from_everything_to_everything(tab):
     assert page.evaluate("document.activeElement.dataset.node") == "toys"
     page.keyboard.press("Escape")
     page.wait_for_selector('#path [aria-current] >> text="all actions"')
-    page.wait_for_function("document.activeElement.dataset.node === 'toys'")
+    page.wait_for_function("() => document.activeElement.dataset.node === 'toys'")
     page.keyboard.press("Enter")
     page.wait_for_selector('#path [aria-current] >> text="toys"')
     reached = set()
@@ -185,7 +185,7 @@ def test_search_finds_names_in_any_case_and_opens_what_is_chosen(tab):
     assert all("blue one" in text for text in found)
     tab.page.click("#search-results li >> nth=0")
     tab.page.wait_for_selector("#search-results", state="hidden")
-    chosen = tab.page.wait_for_function("document.activeElement.dataset.node").json_value()
+    chosen = tab.page.wait_for_function("() => document.activeElement.dataset.node").json_value()
     assert chosen.replace("/", " › ") == found[0]
     tab.page.fill("#search-text", "xyzzy")
     tab.page.wait_for_selector("text=Nothing has that in its name.")

@@ -13,7 +13,7 @@ export class Search {
     this.field.addEventListener("input", () => this.later());
     this.field.addEventListener("keydown", (event) => this.pressed(event));
     this.field.addEventListener("focus", () => this.field.value && this.later());
-    this.field.addEventListener("blur", () => setTimeout(() => this.close(), 200));
+    this.field.addEventListener("blur", () => setTimeout(() => document.activeElement === this.field || this.close(), 200));
   }
 
   later() {

@@ -101,8 +101,8 @@ export class Treemap {
     return element(
       "div",
       { role: "treeitem", class: "cell", tabindex: "-1" },
-      element("span", { class: "label", dir: "auto" }),
-      element("span", { class: "number" }),
+      element("span", { class: "label", dir: "auto" }), " ",
+      element("span", { class: "number" }), " ",
       element("span", { class: "number" }),
     );
   }
@@ -118,13 +118,13 @@ export class Treemap {
     cell.classList.toggle("retired", Boolean(node.isRetired));
     cell.classList.toggle("new", Boolean(node.isNew));
     setAttribute(cell, "aria-level", place.depth + 1);
-    setAttribute(cell, "aria-label", this.spoken(node));
     setAttribute(cell, "aria-expanded", place.children ? "true" : node.more ? "false" : null);
     const isTall = !place.children && height > 3 * this.header && width > 3.4 * this.header;
     const isWide = width > 5.6 * this.header;
     if (node.rest) {
       setText(label, width > 54 && height > 13 ? `+ ${count(node.rest)} more` : "");
       setAttribute(cell, "data-more", node.rest);
+      setAttribute(cell, "aria-label", this.spoken(node));
       return;
     }
     setAttribute(cell, "data-node", node.name);
@@ -134,6 +134,7 @@ export class Treemap {
     setText(label, width > 38 && height > 12 ? shortened(node.label) : "");
     setText(first, isTall ? fixed(node.mean, this.decimals) + (isWide ? ` ± ${fixed(1.96 * node.deviation, this.decimals)}` : "") : "");
     setText(second, isTall ? (width > 7 * this.header ? plural(node.decisions, this.counted) : shortCount(node.decisions)) : "");
+    setAttribute(cell, "aria-label", this.spoken(node, `${first.textContent} ${second.textContent}`.trim()));
     const colour = cellColour(this.palette, node.mean, this.low, this.high, node.uncertainty);
     cell.style.backgroundColor = toText(colour);
     cell.style.color = textOn(colour);
@@ -146,11 +147,12 @@ export class Treemap {
     return place.header;
   }
 
-  spoken(node) {
-    if (node.rest) return `${count(node.rest)} more in ${shortened(node.above.label)}; open them`;
+  // What a screen reader says begins with what is seen.
+  spoken(node, seen = "") {
+    if (node.rest) return `+ ${count(node.rest)} more in ${shortened(node.above.label)}; open them`;
     const inside = node.children.length || node.more;
     const said = [
-      shortened(node.label),
+      `${shortened(node.label)} ${seen}`.trim(),
       `mean ${fixed(node.mean, this.decimals)}, 95% interval ${fixed(node.low, this.decimals)} to ${fixed(node.high, this.decimals)}`,
       plural(node.decisions, this.counted),
     ];
