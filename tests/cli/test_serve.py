@@ -217,6 +217,4 @@ def test_json_is_one_document(here, capsys):
     serve._say(given, Started("http://127.0.0.1:8000", "bough_abc", "shop"))
     found = json.loads(capsys.readouterr().out)
     link = "http://127.0.0.1:8000/#key=bough_abc&experiment=shop"
-    assert found == {
-        "address": "http://127.0.0.1:8000", "key": "bough_abc", "experiment": "shop", "dashboard": link
-    }
+    assert found == {"address": "http://127.0.0.1:8000", "key": "bough_abc", "experiment": "shop", "dashboard": link}

@@ -13,7 +13,7 @@ AXE = Path(__file__).parent / "axe" / "axe-core-4.14.0.min.js"
 ODD = {
     "script": "<script>document.title='owned'</script>",
     "image": "<img src=x onerror=\"document.title='owned'\">",
-    "quotes": "it's \"quoted\" & <b>bold</b>",
+    "quotes": 'it\'s "quoted" & <b>bold</b>',
     "right to left": "שלום עולם",
     "override": "abc\u202egpj.exe",
     "long": "x" * 10_000,
@@ -113,5 +113,7 @@ def test_a_name_of_10000_characters_is_opened_and_copied_whole_and_formulas_are_
         assert "\n'=1+1," in tab.page.evaluate("navigator.clipboard.readText()").replace("\r", "")
         long = ODD["long"]
         tab.page.goto(f"{odd_names.address}/#experiment=odd&node={long}")
-        tab.page.wait_for_function(f"() => document.querySelector('#path [aria-current]')?.textContent.startsWith('{'x' * 50}')")
+        tab.page.wait_for_function(
+            f"() => document.querySelector('#path [aria-current]')?.textContent.startsWith('{'x' * 50}')"
+        )
         assert tab.cells().keys() == {long}

@@ -254,7 +254,10 @@ def test_a_reward_changes_the_numbers_within_a_refresh_and_nothing_else_moves(ta
 
 
 def test_a_new_action_and_a_retired_one_appear(tab, shop):
-    assert shop.ask("POST", "/v1/shop/actions", {"op": "add", "name": "home/bath/new one", "under": "home/bath"}).status == 200
+    assert (
+        shop.ask("POST", "/v1/shop/actions", {"op": "add", "name": "home/bath/new one", "under": "home/bath"}).status
+        == 200
+    )
     assert shop.ask("POST", "/v1/shop/actions", {"op": "retire", "name": "toys/dolls/red one"}).status == 200
     tab.page.wait_for_selector('.cell.new[data-node="home/bath/new one"]')
     tab.page.wait_for_selector('.cell.retired[data-node="toys/dolls/red one"]')
@@ -285,7 +288,14 @@ def test_charts_have_their_latest_values_and_the_prior_its_levels(tab, shop):
 
 def test_health_says_the_mode_the_lag_and_what_failed(tab):
     said = tab.text("#health-facts")
-    for text in ("learn: decides and learns", "none: all that is logged is learned", "empty", "snapshot", "0%", "version 1"):
+    for text in (
+        "learn: decides and learns",
+        "none: all that is logged is learned",
+        "empty",
+        "snapshot",
+        "0%",
+        "version 1",
+    ):
         assert text in said
 
 

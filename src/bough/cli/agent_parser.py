@@ -46,7 +46,9 @@ def add_dashboard(subparsers: Any) -> None:
     )
     command.add_argument("agent", type=Path, metavar="AGENT", help="a file that an agent's save wrote")
     command.add_argument("--out", type=Path, required=True, metavar="PAGE", help="the page to write")
-    command.add_argument("--title", default=None, metavar="TEXT", help="what the page says it is of (default: the file's name)")
+    command.add_argument(
+        "--title", default=None, metavar="TEXT", help="what the page says it is of (default: the file's name)"
+    )
     add_json_option(command)
     command.set_defaults(run=dashboard.dashboard)
 

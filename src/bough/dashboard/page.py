@@ -60,9 +60,7 @@ def self_contained(data: dict[str, Any]) -> str:
     styles = "\n".join(_text(f"/{one}") for one in re.findall(r'<link rel="stylesheet" href="([^"]+)">', page))
     scripts = [_text(f"/{one}") for one in re.findall(r'<script defer src="([^"]+)">', page)]
     scripts.append(in_one_module("main.js"))
-    policy = (
-        f"{_BASE}; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(styles)}; img-src data:"
-    )
+    policy = f"{_BASE}; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(styles)}; img-src data:"
     page = re.sub(r'<link rel="stylesheet"[^\n]*\n', "", page)
     page = re.sub(r"<script [^\n]*</script>\n", "", page)
     head = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">'

@@ -1,4 +1,4 @@
-"""The dashboard of an agent as one file to send to somebody: no service, no database, the same numbers and the same page."""
+"""The dashboard of an agent as one file to send to somebody: the page of the service, without a service."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | 
             nodes = _explained_nodes(moment, moment.catalogue.index(action))
             now = posterior.n_observations
     except (UnknownNameError, ValueError) as error:
-        return Explained(decision.id, action, [], "", f"it cannot be explained any more: {error}", propensity, None, None)
+        return Explained(
+            decision.id, action, [], "", f"it cannot be explained any more: {error}", propensity, None, None
+        )
     seen = "1 reward" if now == 1 else f"{now:,} rewards"
     note = f"by what is known now, from {seen}; it was decided by version {decision.model_version} of the model"
     if without:

@@ -61,10 +61,8 @@ class History:
 
     def _note_action(self, row: ChangeRow) -> None:
         op, names = str(row.body.get("op")), list(row.body.get("names", ()))
-        for name in names:
-            self._added.pop(name, None)
-            if op == "add":
-                self._added[name] = row.at
+        if op == "add":
+            self._added |= dict.fromkeys(names, row.at)
         while len(self._added) > _ADDED:
             del self._added[next(iter(self._added))]
         if self._changes:
@@ -78,7 +76,7 @@ class History:
 
     @property
     def decisions(self) -> list[tuple[str, float, Name, int]]:
-        """The ids, the times, the first actions and the numbers of actions of the last decisions, the last one first."""
+        """The last decisions, the last one first: their ids, times, first actions, and how many actions they have."""
         return list(self._decisions)[::-1]
 
     @property
@@ -117,7 +115,7 @@ class History:
         history = cls()
         history._decisions.extend(tuple(one) for one in contents.get("decisions", ()))
         history._changes.extend(tuple(one) for one in contents.get("changes", ()))
-        history._added = {name: at for name, at in contents.get("added", ())}
+        history._added = dict(contents.get("added", ()))
         history._seen = tuple(contents.get("seen", (0, 0)))
         history._mode = contents.get("mode")
         fitted = contents.get("fitted")

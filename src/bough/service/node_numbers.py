@@ -110,6 +110,11 @@ class Moment:
         score, variance = self.posterior._moments_of(None, self.context)
         return score[nodes], variance[nodes]
 
+    @property
+    def has_observations(self) -> Flags:
+        """Whether there are observations at or below the node of each slot; retired actions have slots without."""
+        return self._weights > 0.0
+
     def weights(self, nodes: Nodes) -> tuple[Floats, float]:
         """How many observations there are at or below nodes, and at all."""
         return self._at(nodes, self._weights, 0.0), float(self._weights[:1].sum())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from bough._arrays import Floats
@@ -31,14 +33,13 @@ def prior(agent: PosteriorPolicy, traffic: Traffic) -> PriorView:
     fitted = traffic.history.fitted
     with moment_of(agent, traffic) as moment:
         model, tree = moment.model, moment.model.tree
-        at = moment.slots.node
+        at = moment.slots.node[moment.has_observations]
         touched = np.bincount(tree.depth[at[at < tree.n_nodes]], minlength=tree.height + 1)
         for node in at[at >= tree.n_nodes].tolist():
             touched[moment.catalogue.depth(node)] += 1
         steps = moment.engine.class_deviations(moment.context) ** 2
-        nodes = moment.catalogue.actions
-        slots = moment.slots.find(nodes)
-        n_actions, untouched, retired = len(nodes), int((slots < 0).sum()), len(moment.retired)
+        n_actions, retired = moment.catalogue.n_actions, len(moment.retired)
+        untouched = n_actions - int(np.count_nonzero(moment.catalogue._are_leaves(at)))
         centre = float(model.mean if moment.context is None else moment.context @ model.mean)
     variance = _by_level(model, steps)
     total = float(variance.sum())
@@ -62,7 +63,7 @@ def _by_level(model: Model, steps: Floats) -> Floats:
     if classes.kind == "depth":
         return np.array([steps[classes.of_node[one]] for one in start[:-1].tolist()])
     of_node = steps[classes.of_node]
-    return np.array([of_node[low:high].mean() for low, high in zip(start[:-1], start[1:], strict=True)])
+    return np.array([of_node[low:high].mean() for low, high in pairwise(start.tolist())])
 
 
 def _interval(model: Model, fitted: Fitted | None, depth: int) -> tuple[float | None, float | None]:

@@ -8,8 +8,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from bough.policies.posterior_policy import PosteriorPolicy
+from bough.service.node_numbers import moment_of
 from bough.service.records import Key, State
 from bough.service.schema import RecentDecision, RecentDecisions, ServiceState
+from bough.service.traffic import Traffic
 
 if TYPE_CHECKING:
     from bough.service.experiment import Experiment
@@ -64,7 +67,7 @@ async def state_of(service: Service, experiment: Experiment) -> ServiceState:
         await service.lag(),
         traffic.total,
         0 if agent is None else agent.posterior.n_observations,
-        0 if agent is None else int(agent.posterior._engine.slots.count),
+        0 if agent is None else await asyncio.to_thread(_n_tried, agent, traffic),
         len(service.refusals),
         list(service.refusals.values())[-_SHOWN:],
         max((row.created for row in snapshots), default=None),
@@ -72,6 +75,11 @@ async def state_of(service: Service, experiment: Experiment) -> ServiceState:
         errors,
         service.keeper.is_keeper,
     )
+
+
+def _n_tried(agent: PosteriorPolicy, traffic: Traffic) -> int:
+    with moment_of(agent, traffic) as moment:
+        return int(moment.has_observations.sum())
 
 
 async def recent_decisions(service: Service, experiment: Experiment, limit: int) -> RecentDecisions:

@@ -312,8 +312,9 @@ def _is_agreed(row: DecisionRow) -> bool:
 
 
 def _summed(row: list[float]) -> Sums:
-    counts = [int(value) for value in row]
-    return Sums(*counts[:2], *row[2:4], *counts[4:-1], row[-1])
+    """Sums of a row, in which all numbers are floating; counts are whole."""
+    whole = [int(value) for value in row]
+    return Sums(*whole)._replace(total=row[2], squares=row[3], gain=row[-1])
 
 
 class _Placed:

@@ -125,7 +125,8 @@ def tree(
 
     Of each node at most the `most` children with the most decisions are shown, among equals those with the highest mean
     rewards; `more` says how many are not. There are at most about `most_nodes` in all: of the last level those below
-    the nodes with the most decisions. Numbers have six digits, and intervals four. A `KeyError` where there is no such node.
+    the nodes with the most decisions. Numbers have six digits, and intervals four. A `KeyError` where there is no such
+    node.
 
     >>> import bough
     >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
