@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import postgres
 from service_crashes import Plan, crash, model
 from service_process import ServiceProcess
 
@@ -18,15 +20,15 @@ SEED = int(os.environ.get("SEED", time.time_ns() % 1_000_000))
 KILLS = float(os.environ.get("KILLS", "1"))  # a factor, for a shorter run
 
 
-def run(process: ServiceProcess, plan: Plan, capsys: pytest.CaptureFixture[str], strike=None) -> None:
+def run(
+    process: ServiceProcess,
+    plan: Plan,
+    capsys: pytest.CaptureFixture[str],
+    strike: Callable[[], None] | None = None,
+) -> None:
     """Kill as planned; what is wrong afterwards is a failure."""
-    with capsys.disabled():
-        print(f"\n{plan}", flush=True)
-    try:
+    with capsys.disabled(), process:
         report = crash(process, plan, strike)
-    finally:
-        process.close()
-    with capsys.disabled():
         print(f"{report.kills} kills, {report.acknowledged} answers, {len(report.wrong)} of them wrong", flush=True)
     assert report.wrong == [], plan
     assert report.kills == plan.kills
@@ -34,3 +36,19 @@ def run(process: ServiceProcess, plan: Plan, capsys: pytest.CaptureFixture[str],
 
 def test_nothing_is_lost_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(ServiceProcess(tmp_path, model=model()), Plan(SEED, round(200 * KILLS)), capsys)
+
+
+def test_nothing_is_lost_on_postgresql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    process = ServiceProcess(tmp_path, database=postgres.empty_log(), model=model())
+    run(process, Plan(SEED + 1, round(50 * KILLS)), capsys)
+
+
+def test_nothing_is_lost_when_postgresql_itself_is_killed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = postgres.server()
+
+    def kill_and_start() -> None:
+        server.kill()
+        server.start()
+
+    process = ServiceProcess(tmp_path, database=postgres.empty_log(), model=model())
+    run(process, Plan(SEED + 2, round(10 * KILLS), "PostgreSQL"), capsys, kill_and_start)

@@ -41,7 +41,7 @@ def test_what_is_saved_or_copied_while_others_update_is_one_moment(tmp_path, kin
         done.set()
 
     def save():
-        while not done.is_set():
+        while not done.is_set() or not taken:  # the writers may be through before the first file is
             posterior.save(tmp_path / "posterior.bough")
             taken.append(bough.Posterior.load(tmp_path / "posterior.bough"))
             taken.append(pickle.loads(pickle.dumps(posterior)))

@@ -218,3 +218,15 @@ def test_json_is_one_document(here, capsys):
     found = json.loads(capsys.readouterr().out)
     link = "http://127.0.0.1:8000/#key=bough_abc&experiment=shop"
     assert found == {"address": "http://127.0.0.1:8000", "key": "bough_abc", "experiment": "shop", "dashboard": link}
+
+
+def test_it_stops_at_once_also_while_it_compiles_kernels(here):
+    (here / "kernels").mkdir()
+    env = {"NUMBA_CACHE_DIR": str(here / "kernels")}
+    with Served(here, *SHOP, until="health", env=env) as service:
+        service.wait(lambda: "warming up" in service.log())
+        assert service.stop() == 0
+        assert "replayed" not in service.log()
+        assert "Traceback" not in service.log()
+    with Served(here, "--data", "data") as again:
+        assert again.key is None

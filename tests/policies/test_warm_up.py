@@ -115,3 +115,16 @@ def test_a_class_of_the_users_own_is_warmed_up_as_what_it_is_derived_from():
     model = bough.BernoulliModel(bough.Tree.balanced(3, 2))
     assert bough.warm_up(Mine(model, "red", "round")) > 0.0
     assert isinstance(bough.warm_up(bough.BetaTS(model)), float)  # which has nothing compiled
+
+
+def test_what_reads_contexts_by_name_is_imported_by_a_warm_up():
+    script = """
+import sys
+import bough
+features = bough.Features(("age",), (30.0,), (10.0,), {"device": ("desk", "phone")})
+model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0] * 5, features=features)
+assert "sklearn" not in sys.modules
+bough.warm_up(model)
+assert "sklearn.preprocessing" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

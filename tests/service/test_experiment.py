@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -181,6 +182,41 @@ def test_the_same_request_gets_the_same_answer_and_another_one_a_problem(desk: D
     answer = desk.experiment.answer(row, asked, True)
     assert (answer.action, answer.replayed) == (row.actions[0], True)
     assert code_of(desk.experiment.answer, row, Decide(decision_id="d1"), True) == "same-id"
+
+
+def test_a_reward_that_came_in_time_and_is_judged_after_its_window_was_closed_is_late() -> None:
+    desk = Desk(begun(config=ExperimentConfig(learning="at_close", window=60.0)))
+    row = desk.decide(now=0.0)
+    desk.touch(row.id, "close", now=60.0)  # on a machine whose clock is ahead, or while the reward waited its turn
+    assert desk.states[row.id].outcomes == []
+    assert desk.reward(row.id, 1.0, now=59.9).status == "late"
+
+
+def test_a_decision_whose_commit_was_tried_twice_is_answered_also_where_its_id_was_made_here() -> None:
+    experiment, asked = begun(), Decide(k=2)
+    row = experiment.decide(asked, 0.0)
+    assert experiment.answer(row, asked, True).actions == row.actions
+    with pytest.raises(Problem, match="another body"):
+        experiment.answer(row, Decide(k=2, decision_id=row.id), True)
+
+
+@pytest.mark.parametrize("n", [3, 100], ids=["one by one", "together"])
+def test_a_row_that_nobody_thought_of_is_refused_and_the_others_are_learned(n: int) -> None:
+    desk = Desk(begun())
+    row = desk.decide()
+    good = desk.experiment.reward(Reward(decision_id=row.id, value=1.0), desk.states[row.id], 1.0).outcomes[0]
+    rows = [msgspec.structs.replace(good, seq=200 + i, value=13.0 if i == 1 else 1.0) for i in range(n)]
+    agent = desk.experiment.ready_agent()
+    update = agent.update
+
+    def faulty(action: Any, value: Any, *more: Any, **named: Any) -> None:
+        if np.any(np.equal(value, 13.0)):
+            raise TypeError("this was never to happen")
+        update(action, value, *more, **named)
+
+    with mock.patch.object(agent, "update", faulty):
+        assert desk.experiment.learn(rows) == [((0, 201), "this was never to happen")]
+    assert desk.n == n - 1
 
 
 def test_a_frozen_experiment_logs_and_does_not_learn() -> None:

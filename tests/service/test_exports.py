@@ -38,7 +38,8 @@ JSON = st.recursive(
     max_leaves=6,
 )
 OBJECTS = st.dictionaries(st.text(max_size=8), JSON, max_size=4)
-CONTEXTS = st.none() | st.lists(NUMBERS, max_size=4) | OBJECTS
+FLAT = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | NUMBERS | st.text(max_size=10)
+CONTEXTS = st.none() | st.lists(NUMBERS, max_size=4) | st.dictionaries(TEXTS, FLAT, max_size=4)
 PLACES = st.integers(0, 2**62)
 OUTCOMES = st.builds(
     OutcomeRow,
@@ -236,11 +237,17 @@ def test_a_file_of_something_else_is_refused(tmp_path, name):
         list(read_events(tmp_path / name))
 
 
-def test_a_kind_that_nobody_knows_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [('"tick"', '"tock"'), ('"seq":0', '"seq":"0"'), ('"body":{', '"body":[{'), ('"kind":"tick"', '"kind":"reward"')],
+)
+def test_a_row_that_is_no_record_is_refused(tmp_path, before, after):
     path = tmp_path / "events.ndjson"
-    tables.write_table(path, exports.EVENTS, [exports.event_row(a_change(kind="tick"))])
-    path.write_text(path.read_text().replace('"tick"', '"tock"'))
-    with pytest.raises(ValueError, match="kind 'tock'"):
+    tables.write_table(path, exports.EVENTS, [exports.event_row(a_change(body={}))])
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after).replace("[{}", "[{}]"))
+    with pytest.raises(ValueError, match=r"no record, with seq '?0'?: "):
         list(read_events(path))
 
 

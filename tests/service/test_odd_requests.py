@@ -82,7 +82,7 @@ def test_odd_bodies(service, body, status):
         ({"age": {}, "device": {}}, 422),
         ({"age": 1e308, "device": "phone"}, 422),
         ({"age": 10**400, "device": "phone"}, 422),
-        ({"age": 2**70, "device": "phone"}, 200),
+        ({"age": 2**70, "device": "phone"}, 422),
         ({"age": 33, "device": 2**70}, 200),
         ({"age": 33, "device": "\0"}, 200),
         ({"age": 33, "device": "\U0001f375"}, 200),

@@ -11,9 +11,13 @@ from bough import _storage
 from bough.service.snapshot import encode, frozen, thawed
 from threads import check_consistent, in_threads
 
-NAMES = {"tea": {"leaf": ["green", "black"], "bag": ["mint"]}, "coffee": {"beans": ["espresso", "filter", 7]}}
+NAMES = {
+    "tea": {"leaf": ["green", "black"], "bag": ["mint"]},
+    "coffee": {"beans": ["espresso", "filter", 7]},
+    "milk": ["cow"],
+}
 TREE = bough.Tree.from_nested(NAMES)
-ACTIONS = ["green", "black", "mint", "espresso", "filter", 7]
+ACTIONS = ["green", "black", "mint", "espresso", "filter", 7, "cow"]
 DEPTHS = bough.by_depth([1.0, 0.5, 0.5, 2.0])
 MODELS = {
     "gaussian": lambda tree=TREE: bough.GaussianModel(tree, 0.2, DEPTHS, 0.3),
@@ -126,22 +130,22 @@ def test_times_may_be_dates_and_a_half_life_a_span():
 
 
 CHANGES = {
-    "add": lambda agent: agent.add(["oolong", "white"], under="leaf"),
+    "add": lambda agent: agent.add(["oolong", "white"], under="tea/leaf"),
     "add a category": lambda agent: (agent.add("iced", under="tea"), agent.add("peach", under="iced")),
-    "move": lambda agent: agent.move("black", under="bag"),
-    "move a category": lambda agent: agent.move("bag", under="coffee"),
-    "move and retire": lambda agent: (agent.move("black", under="bag"), agent.retire(["black", 7])),
+    "move": lambda agent: agent.move("black", under="tea/bag"),
+    "move a category": lambda agent: agent.move("tea/bag", under="coffee"),
+    "move and retire": lambda agent: (agent.move("black", under="tea/bag"), agent.retire(["black", 7])),
     "retire and restore": lambda agent: (agent.retire(["black", "mint"]), agent.restore("black")),
     "forget": lambda agent: agent.forget("green"),
     "adopt": lambda agent: agent.adopt(bough.Tree.from_nested({"hot": {"all": ["green", "filter", 7, "cocoa"]}})),
     "adopt and add": lambda agent: (
         agent.adopt(bough.Tree.from_nested({"hot": {"all": ["green", "filter", 7]}}), gone="forget"),
-        agent.add("cocoa", under="all"),
+        agent.add("cocoa", under="hot/all"),
     ),
     "a retired action becomes a category": lambda agent: (
-        agent.forget("mint"),
-        agent.retire(["mint", "green"]),
-        agent.add("peppermint", under="mint"),
+        agent.forget("cow"),
+        agent.retire(["cow", "green"]),
+        agent.add("oat", under="cow"),
     ),
 }
 
@@ -149,18 +153,20 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("kind", [kind for kind in MODELS if kind != "drifting"])
 def test_a_changed_catalogue_comes_back_with_its_own_tree(kind, what):
-    base = MODELS[kind]()
+    base, tolerance = MODELS[kind](), 1e-11 if kind in EXACT else 1e-8
     agent = taught(base, seed=3)
     CHANGES[what](agent)
     for i, name in enumerate(name for name in ("oolong", "peach", "cocoa") if agent._catalogue.find(name) >= 0):
         _, reward, context = rows(base, 3, seed=4)[i]
         agent.update(name, reward, context)
+    if base.is_scalar:
+        agent.posterior.settle()  # as whoever asks for the tree itself does
     restored, _ = again(agent, base)
-    assert_same(restored.posterior, agent.posterior, 1e-11 if kind in EXACT else 1e-7)
+    assert_same(restored.posterior, agent.posterior, tolerance)
     context = None if base.is_scalar else np.ones(base.dim)
     assert restored.decide(context) not in agent.retired
     twice, _ = again(restored, base)  # which has a model of its own now
-    assert_same(twice.posterior, agent.posterior, 1e-11 if kind in EXACT else 1e-7)
+    assert_same(twice.posterior, agent.posterior, tolerance)
 
 
 def test_a_model_is_in_the_bytes_only_where_the_agent_has_another():
@@ -187,23 +193,32 @@ def test_policies_that_reason_with_less_of_the_tree_come_back(policy):
     agent = taught(base, policy=policy)
     restored, _ = again(agent, base)
     assert_same(restored.posterior, agent.posterior, 1e-12)
-    agent.add("oolong", under="leaf")
+    agent.add("oolong", under="tea/leaf")
     agent.update("oolong", 2.0)
     restored, _ = again(agent, base)
     assert_same(restored.posterior, agent.posterior, 1e-11)
-    restored.add("white", under="leaf")
+    restored.add("white", under="tea/leaf")
     assert "white" in restored.posterior.model.tree.actions
 
 
+class Own:
+    """A transformer of the user's own, of which a file keeps the names alone."""
+
+    def transform(self, frame):
+        return np.column_stack([np.ones(len(frame["age"])), np.asarray(frame["age"]) / 10.0])
+
+    def get_feature_names_out(self):
+        return np.array(["one", "age"], dtype=object)
+
+
 def test_features_that_no_file_can_keep_are_those_of_the_base():
-    features = bough.Features(numbers=["age"], categories={"where": ["home", "shop"]})
-    base = bough.GaussianModel(TREE, np.zeros(features.dim), features=features) if hasattr(features, "dim") else None
-    named = base or bough.GaussianModel(TREE, np.zeros(2), features=["intercept", "age"])
-    agent = bough.HierTS(named, seed=0)
-    agent.update("green", 1.0, {"age": 3.0} if base is None else {"age": 3.0, "where": "home"})
-    agent.add("oolong", under="leaf")
-    restored, _ = again(agent, named)
-    assert restored.posterior.model.feature_names == named.feature_names
+    base = bough.GaussianModel(TREE, np.zeros(2), features=Own())
+    agent = bough.HierTS(base, seed=0)
+    agent.update(["green"], [1.0], {"age": [30.0]})
+    agent.add("oolong", under="tea/leaf")
+    restored, _ = again(agent, base)
+    restored.update(["green"], [2.0], {"age": [40.0]})
+    assert restored.posterior.n_observations == 2
 
 
 def test_random_numbers_begin_anew():
@@ -231,12 +246,12 @@ def test_options_are_those_of_the_caller():
 def test_what_is_frozen_stays_while_the_agent_goes_on(kind):
     base = MODELS[kind]()
     agent = taught(base)
-    agent.add("oolong", under="leaf")
+    agent.add("oolong", under="tea/leaf")
     moment, before = frozen(agent, base), agent.posterior.n_observations
     data = encode(moment, {})
     for action, reward, context in rows(base, 30, seed=5):
         agent.update(action, reward, context)
-    agent.add("white", under="leaf")
+    agent.add("white", under="tea/leaf")
     agent.retire("green")
     assert encode(moment, {}) == data
     assert thawed(data, base, bough.HierTS)[0].posterior.n_observations == before
@@ -250,17 +265,22 @@ def test_a_snapshot_while_others_learn_is_a_prefix_of_what_they_learned(kind):
     batches = [log[i : i + 3] for i in range(0, len(log), 3)]
 
     def learn():
-        for i, batch in enumerate(batches):
-            actions, rewards, contexts = zip(*batch, strict=True)
-            if i % 2:
-                for action, reward, context in batch:
-                    agent.update(action, reward, context)
-            else:
-                columns = None if base.is_scalar else np.array(contexts)
-                agent.update(list(actions), list(rewards), columns, settle=False)
-            if i == 100:
-                agent.add("oolong", under="leaf")
-        done.set()
+        try:
+            for i, batch in enumerate(batches):
+                learn_batch(i, batch)
+        finally:
+            done.set()
+
+    def learn_batch(i, batch):
+        actions, rewards, contexts = zip(*batch, strict=True)
+        if i % 2:
+            for action, reward, context in batch:
+                agent.update(action, reward, context)
+        else:
+            columns = None if base.is_scalar else np.array(contexts)
+            agent.update(list(actions), list(rewards), columns, settle=False)
+        if i == 100:
+            agent.add("oolong", under="tea/leaf")
 
     def take():
         while not done.is_set() or len(moments) < 3:
@@ -292,7 +312,7 @@ def test_damaged_bytes_are_refused_or_read_as_they_were(kind, is_changed):
     base = MODELS[kind]()
     agent = taught(base)
     if is_changed:
-        agent.add("oolong", under="leaf")
+        agent.add("oolong", under="tea/leaf")
     data = encode(frozen(agent, base), {"position": 3})
     rng = np.random.default_rng(7)
     n_refused = 0

@@ -52,24 +52,8 @@ def _shared():
 
 
 def empty_log():
-    """The address of the log that tests share, one after the other, without rows.
-
-    A test that changes the database itself takes a `new_database`, which takes ten times as long.
-    """
-    address = _log()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(_CUT)
-        connection.execute(_EMPTY)
-    return address
-
-
-@cache
-def _log():
-    from bough.service.log.postgres import PostgresLog
-
-    address = server().new_database()
-    PostgresLog(address).close()
-    return address
+    """The address of the log that tests share, one after the other, without rows."""
+    return server().empty_log()
 
 
 def cut(address):
@@ -117,7 +101,7 @@ class Server:
         # The system's own folder, and not pytest's: a socket's path is short, and another user must reach it.
         self.folder = Path(tempfile.mkdtemp(prefix="bough-pg-"))
         self._data = self.folder / "data"
-        self._process = None
+        self._process, self._log = None, None
         self._as = _other_user()
         if self._as:
             os.chown(self.folder, self._as["user"], self._as["group"])
@@ -185,11 +169,25 @@ class Server:
             connection.execute(f"CREATE DATABASE {name}")
         return self.address(name)
 
+    def empty_log(self):
+        """The address of a log without rows, which is always the same.
+
+        A test that changes the database itself takes a `new_database`, which takes ten times as long.
+        """
+        from bough.service.log.postgres import PostgresLog
+
+        if self._log is None:
+            self._log = self.new_database()
+            PostgresLog(self._log).close()
+        with psycopg.connect(self._log, autocommit=True) as connection:
+            connection.execute(_CUT)
+            connection.execute(_EMPTY)
+        return self._log
+
     def close(self):
-        """Stop it, and remove its folder."""
+        """End it, and remove its folder."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGQUIT)
-            self._process.wait()
+            self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

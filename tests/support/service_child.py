@@ -15,14 +15,16 @@ import os
 import resource
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import bough
+from bough.service import server
 from bough.service.learner import Learner
 from bough.service.log.base import LogBusyError
 from bough.service.records import Position
-from bough.service.server import serve
+from bough.service.service import Service
 from bough.service.settings import Settings
 from bough.service.writer import Writer, _append
 
@@ -77,8 +79,11 @@ def _serve(asked: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["largest_file"], most))
     if asked.get("mutant") is not None:
         MUTANTS[asked["mutant"]]()
-    serve(
-        Settings(**asked["settings"]),
+    if asked.get("seed") is not None:
+        server.Service = partial(Service, seed=asked["seed"])  # type: ignore[misc]
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in asked["settings"].items()}
+    server.serve(
+        Settings(**settings),
         data=None if asked["data"] is None else Path(asked["data"]),
         database=asked["database"],
         model=None if asked["model"] is None else Path(asked["model"]),

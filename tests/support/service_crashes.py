@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,10 +17,9 @@ from typing import NamedTuple
 import bough
 from bough.service.log import open_log
 from bough.service.log.base import Log
-from bough.service.records import Position
 from service_http import GoneError
 from service_load import Checker, Ledger, ask_again, load
-from service_posterior import difference, feed, moments, served_moments
+from service_posterior import difference, library, moments, served_moments
 from service_process import PATIENCE, ServiceProcess
 
 EXPERIMENTS = ("shop", "clicks")
@@ -28,6 +27,8 @@ _WINDOW = 0.3  # seconds
 _NEVER = 1e18  # seconds since 1970
 _ASKED_AGAIN = 40  # of those decisions that were acknowledged, after each kill
 _EXACT = 1e-9
+_HAND = ThreadPoolExecutor(1)
+"""What strikes while clients go on. It stays: a database that it has started stops when the thread ends."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,6 @@ def crash(process: ServiceProcess, plan: Plan, strike: Callable[[], None] | None
     """Kill a service as often as planned, or, by `strike`, something that it needs and finds again."""
     print(f"{plan}: run it again with this seed", flush=True)
     rng, ledger = random.Random(plan.seed), Ledger()
-    process.start()
     _begin(process)
     with closing(_opened(process)) as log:
         checker = Checker(ledger, {row.id: row.name for row in log.experiments()})
@@ -95,30 +95,29 @@ def _run_until(
     process: ServiceProcess, ledger: Ledger, target: int, strike: Callable[[], None] | None, plan: Plan, number: int
 ) -> None:
     """Have clients at work until there have been so many answers, then strike, and have all go on."""
-    struck = threading.Event()
-    work: threading.Thread | None = None
+    struck: Future[None] | None = None
 
     def on_acknowledged(n: int) -> None:
-        nonlocal work
-        if n >= target and work is None and strike is not None:
-            work = threading.Thread(target=lambda: (strike(), struck.set()))
-            work.start()
-        elif n >= target and strike is None and not struck.is_set():
-            struck.set()
-            process.strike()
-        elif strike is not None and struck.is_set() and n >= target + plan.least:
+        nonlocal struck
+        if n >= target and struck is None:
+            if strike is None:
+                struck = Future()
+                process.strike()
+            else:
+                struck = _HAND.submit(strike)
+        elif struck is not None and struck.done() and n >= target + plan.least:
             ledger.is_over = True  # it has gone on by itself
 
     ledger.is_over, ledger.on_acknowledged = False, on_acknowledged
     asyncio.run(load(process.port, process.token, ledger, f"{plan.seed}.{number}", plan.clients, EXPERIMENTS))
     ledger.on_acknowledged = lambda n: None
-    assert struck.is_set(), f"the service went away by itself:\n{process.said()}"
-    if work is not None:
-        work.join()
-        process.wait()
-    else:
+    assert struck is not None, f"the service went away by itself:\n{process.said()}"
+    if strike is None:
         process.reap()
         process.start()
+    else:
+        struck.result()
+        process.wait()
 
 
 async def _ask_again(process: ServiceProcess, ledger: Ledger, rng: random.Random, since: int) -> None:
@@ -144,19 +143,17 @@ def _learned_once(process: ServiceProcess, checker: Checker, log: Log) -> list[s
             if info["learned"] < n:
                 wrong.append(f"not learned: {name} has learned {info['learned']} of {n}")
             elif info["learned"] > n or info["observations"] != n:
-                wrong.append(
-                    f"learned twice: {name} has {info['learned']}, {info['observations']} observations, of {n}"
-                )
+                wrong.append(f"learned twice: {name} has {info['learned']}, and {info['observations']} of {n}")
         if not wrong or time.monotonic() > until or any(one.startswith(("lost", "learned twice")) for one in wrong):
             return wrong
         time.sleep(0.01)
 
 
 def _posterior(process: ServiceProcess, log: Log) -> list[str]:
+    """What the model knows beside the library, fed with the export."""
     wrong = []
     for row in log.experiments():
-        agent = feed(bough.HierTS(model()), log.records(row.id, Position(), log.end()))
-        apart = difference(moments(agent), served_moments(process, row.name))
+        apart = difference(moments(library(log, row.id, process.folder)), served_moments(process, row.name))
         if apart > _EXACT:
             wrong.append(f"learned otherwise: {row.name} is {apart} apart from the library")
     return wrong

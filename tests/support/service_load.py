@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 
 from bough.service.log.base import Log
 from bough.service.records import CANCEL, CLOSE, OutcomeRow, Position
-from service_http import Answer, Connection, GoneError
+from service_http import PATIENCE, Answer, Connection, GoneError
 
 KINDS = ("plain", "deferred", "cancelled", "duplicated", "conflicting", "batch", "bare")
 """What a client does: reward; activate first; cancel; ask for all twice; ask with another body; many at once; no id."""
@@ -164,9 +165,10 @@ class Client:
 
     async def patiently(self, path: str, body: Any) -> Answer:
         """Ask until there is another answer than 503: the database may be away for a while."""
+        until = time.monotonic() + PATIENCE
         while True:
             answer = await self._connection.call("POST", path, body)
-            if answer.status != 503:
+            if answer.status != 503 or time.monotonic() > until:
                 return answer
             await asyncio.sleep(0.01)
 

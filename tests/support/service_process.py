@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,14 @@ class ServiceProcess:
         experiment: str | None = "shop",
         mutant: str | None = None,
         largest_file: int | None = None,
+        seed: int | None = None,
         **settings: Any,
     ) -> None:
-        """Without `database` the log is in the folder; the model is that of the experiment, the first time."""
+        """Without `database` the log is in the folder; the model is that of the experiment, the first time.
+
+        `largest_file` is the size in bytes beyond which no file grows, and `seed` that of the decisions.
+        """
+        self.folder = folder
         self.port, self.output = free_port(), folder / f"output-{time.monotonic_ns()}.txt"
         self.data, self.database = None if database else folder / "data", database
         path = None
@@ -108,6 +114,7 @@ class ServiceProcess:
             "experiment": experiment,
             "mutant": mutant,
             "largest_file": largest_file,
+            "seed": seed,
             "output": str(self.output),
             "settings": {**_QUICK, **settings, "port": self.port},
         }
@@ -122,13 +129,17 @@ class ServiceProcess:
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        until = time.monotonic() + PATIENCE
-        while not self.is_ready():
-            assert self._is_alive(), f"the service has died:\n{self.said()}"
-            assert time.monotonic() < until, f"the service is not ready:\n{self.said()}"
-            time.sleep(0.005)
+        self.until(self.is_ready)
         if not self.token:
             self.token = re.findall(r"^key (\S+)$", self.said(), re.MULTILINE)[0]
+
+    def until(self, fact: Callable[[], bool]) -> None:
+        """Wait until something is so, unless the service dies."""
+        until = time.monotonic() + PATIENCE
+        while not fact():
+            assert self._is_alive(), f"the service has died:\n{self.said()}"
+            assert time.monotonic() < until, f"it has not come to be so:\n{self.said()}"
+            time.sleep(0.005)
 
     def is_ready(self) -> bool:
         """Whether it says that it is ready."""

@@ -25,9 +25,10 @@ def make_parser() -> Parser:
     """The parser, which is also what the reference in the docs is made from."""
     parser = Parser(
         prog="bough",
-        description="Exact hierarchical bandits on trees: priors from logs, agents in files, a service that decides over "
-        "HTTP, simulations, the paper's experiments and bounds. Results go to the standard output, with --json as one JSON document; progress and "
-        "errors go to the standard error. An error is one line, with exit status 2; an interrupt has status 130.",
+        description="Exact hierarchical bandits on trees: priors from logs, agents in files, a service that decides "
+        "over HTTP, simulations, the paper's experiments and bounds. Results go to the standard output, with --json as "
+        "one JSON document; progress and errors go to the standard error. An error is one line, with exit status 2; an "
+        "interrupt has status 130.",
         examples=(
             "bough fit log.parquet --tree products.csv --levels department,sku --action sku --reward sales",
             "bough simulate --model model.bough --rounds 1000",

@@ -43,7 +43,7 @@ def add_serve(subparsers: Any) -> None:
 
 def _add_setting(group: Any, setting: Setting) -> None:
     """The option of a setting."""
-    text = setting.help[0].lower() + setting.help[1:].rstrip(".")
+    text = (setting.help[0].lower() + setting.help[1:].rstrip(".")).replace("%", "%%")
     if setting.type is bool:
         text = text.removeprefix("whether to ")
         group.add_argument(setting.option, action="store_true", help=text)
@@ -55,7 +55,7 @@ def _add_setting(group: Any, setting: Setting) -> None:
     else:
         group.add_argument(
             setting.option, type=setting.type, default=setting.default, metavar="TEXT" if setting.type is str else "N",
-            help=f"{text} (default: {setting.default:g})" if setting.type is float else f"{text} (default: %(default)s)",
+            help=f"{text} (default: {f'{setting.default:g}' if setting.type is float else setting.default})",
         )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def add_export(subparsers: Any) -> None:
     for name, what in (("since", "from this time on"), ("until", "up to this time")):
         command.add_argument(
             f"--{name}", metavar="TIME",
-            help=f"only what happened {what}, such as 2026-01-01 or 2026-01-01T12:30 (in UTC, unless it says otherwise)",
+            help=f"only what happened {what}, such as 2026-01-01 or 2026-01-01T12:30 (UTC, unless it says otherwise)",
         )  # fmt: skip
     add_json_option(command)
     command.set_defaults(run=events.export)

@@ -25,11 +25,11 @@ from bough.inference.kernels import vector_draws as draws
 from bough.inference.kernels.row_sites import LEAST
 from bough.inference.row_sites import MOST_SWEEPS, STILL, ContextRows, RowSites
 from bough.inference.vector import VectorEngine
+from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 
 _MOST_STEPS = 200
 _STILL = 1e-9  # the largest change of a score at the mode, relative to 1 + its size
-_FAR_FROM_OVERFLOW = 1e300
 
 
 class ContextCountEngine(VectorEngine):
@@ -84,37 +84,48 @@ class ContextCountEngine(VectorEngine):
             total += probability
             root = math.sqrt(max(m, LEAST))
             if not (math.isfinite(total) and math.isfinite(m) and math.isfinite(eta / root)):
-                raise _beyond_computing(rewards[i], exposure[i], contexts[i], means[i] + offset, v)
+                raise ValueError(
+                    f"the reward {rewards[i]:g} of {exposure[i]:g} in a context of size "
+                    f"{np.abs(contexts[i]).max():g} cannot be computed with: its score may be {math.sqrt(v):.3g} off "
+                    f"{means[i] + offset:.3g}; give contexts of usual size, or a narrower prior"
+                )
             row = np.append(root * contexts[i], eta / root + root * means[i])[None]
             self._observe_rows(slots[i : i + 1], row)
         return total
 
     def check(self, rows: Rows) -> None:
-        """A `ValueError` where `observe` could not compute with one of these by itself; nothing changes.
+        """A `ValueError` where `observe` could not compute with these, or not go on from there; nothing changes.
 
-        What is so large that another order of summation might overflow is refused as well.
+        They are observed, and taken back.
         """
-        assert rows.contexts is not None
-        assert rows.exposure is not None
-        for leaf, reward, context, exposure in zip(
-            rows.leaves.tolist(), rows.rewards, rows.contexts, rows.exposure, strict=True
-        ):
-            mean = context @ self._mean
-            offset, v = self._score_moments(leaf, context)
-            m, eta, probability = sites.site(self._family, reward, exposure, mean, offset, v)
-            largest = max(abs(number) for number in (probability, m, eta / math.sqrt(max(m, LEAST)), v))
-            if not largest < _FAR_FROM_OVERFLOW:  # nor NaN
-                raise _beyond_computing(reward, exposure, context, mean + offset, v)
+        contexts, exposure = rows.contexts, rows.exposure
+        assert contexts is not None
+        assert exposure is not None
+        self._made_good()
+        before = self._remembered(rows.leaves)
+        try:
+            slots = self._touch(rows.leaves)
+            total = self._filter(slots, rows.rewards, contexts, exposure)
+            if not (abs(total) < LARGEST and self._paths_are_finite(slots)):
+                raise ValueError(
+                    f"the reward {rows.rewards[0]:g} of {exposure[0]:g} in a context of size "
+                    f"{np.abs(contexts[0]).max():g} leaves what cannot be computed with; are its units right?"
+                )
+        finally:
+            self._take_back(before)
 
-    def _score_moments(self, leaf: int, context: Floats) -> tuple[float, float]:
-        """The mean of a leaf's score, as a deviation from the prior's, and its variance; it need not be touched."""
-        slot, untouched = self.slots.find_one(leaf), 0.0
-        while slot < 0 and leaf >= 0:
-            untouched += float(np.square(self._factor[self._class_of_node[leaf]] @ context).sum())
-            leaf = int(self._tree.parent[leaf])
-            slot = -1 if leaf < 0 else self.slots.find_one(leaf)
-        offset, v = draws.score_moments(context.copy(), slot, *self._rows_of_slots, np.empty(len(context)))
-        return offset, untouched + v
+    def _paths_are_finite(self, slots: Nodes) -> bool:
+        """Whether the laws of slots, and of all above them, are numbers that can be computed with."""
+        while len(slots):
+            triangle = self._triangle[slots]
+            numbers = triangle, self._pull[slots], self._target[slots]
+            if not all(bool((np.abs(array) < LARGEST).all()) for array in numbers):  # nor NaN
+                return False
+            if (np.einsum("njj->nj", triangle) < 0.5).any():  # a diagonal only grows, from 1
+                return False
+            slots = self.slots.parent[slots]
+            slots = slots[slots >= 0]
+        return bool((self._account < LARGEST).all())
 
     @property
     def _rows_of_slots(self) -> tuple[Nodes, Nodes, Floats, Floats, Floats, Floats]:
@@ -141,7 +152,8 @@ class ContextCountEngine(VectorEngine):
     def _take_back(self, before: tuple[int, Nodes, list[Floats], Nodes, Floats, Floats]) -> None:
         """Put back what was remembered; what was touched since is forgotten."""
         count, slots, kept, rows, table, account = before
-        self.slots.forget(count)
+        if self.slots.count > count:
+            self.slots.forget(count)
         for array, values in zip((self._triangle, self._pull, self._target), kept, strict=True):
             array[slots] = values
         self._stale[slots] = True
@@ -250,11 +262,3 @@ class ContextCountEngine(VectorEngine):
     def log_evidence(self) -> float:
         """The log probability of the counts, each given those before it; after `settle`, of the log as a whole."""
         return float(self._log_probability[0])
-
-
-def _beyond_computing(reward: float, exposure: float, context: Floats, score: float, v: float) -> ValueError:
-    """What to say of a reward that is finite, and whose site is not."""
-    return ValueError(
-        f"the reward {reward:g} of {exposure:g} in a context of size {np.abs(context).max():g} cannot be computed "
-        f"with: its score may be {math.sqrt(v):.3g} off {score:.3g}; give contexts of usual size, or a narrower prior"
-    )

@@ -13,6 +13,7 @@ from bough.model.likelihood import LARGEST, Likelihood, check_each, column_besid
 from bough.model.model import Model
 
 _MOST_COUNTED = 1e8  # a rate beyond which drawing a count would take too long
+_LARGEST_COUNT = 2.0**53  # beyond it not every whole number is one, and a site's precision is lost to rounding
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,15 @@ class Poisson(Likelihood):
         return rate, rate, rate
 
     def is_plain(self, reward: float) -> bool:
-        return bool(0.0 <= reward < LARGEST and reward == int(reward))
+        return bool(0.0 <= reward < _LARGEST_COUNT and reward == int(reward))
 
     @classmethod
     def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> Floats:
         cls.check_words(trials, exposure)
         given = column_beside(exposure, "exposure", rewards)
         check_each(given, (given > 1.0 / LARGEST) & (given < LARGEST), "exposure", "a positive, finite number")
-        sound = (rewards >= 0.0) & (rewards == np.floor(rewards)) & (rewards < LARGEST)
-        check_each(rewards, sound, "reward", "a count, a whole number of 0 or more")
+        sound = (rewards >= 0.0) & (rewards == np.floor(rewards)) & (rewards < _LARGEST_COUNT)
+        check_each(rewards, sound, "reward", "a count, a whole number of 0 or more, and below 9e15")
         return given
 
     @classmethod

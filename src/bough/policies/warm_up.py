@@ -44,7 +44,15 @@ def warm_up(model: Model | PosteriorPolicy | BetaTS) -> float:
             _ask(agent)
             _save_and_load(agent)
         standard_normals(np.random.default_rng(0), (MANY,))
+        _read_a_context(model if isinstance(model, Model) else model._model)
     return time.perf_counter() - start
+
+
+def _read_a_context(model: Model) -> None:
+    """Have what reads contexts by the names of their features be imported, which takes seconds."""
+    features = model.features
+    if features is not None:
+        features.transform({**dict.fromkeys(features.numeric, 0.0), **dict.fromkeys(features.categories or {}, "")})
 
 
 def _small_agents(given: Model | PosteriorPolicy) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from bough.service.auth import PUBLIC
 from bough.service.exports import Stream
 from bough.service.handlers import HANDLERS, Call, Reply
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
+from bough.service.log.base import LogError
 from bough.service.problems import Problem
 from bough.service.router import find, read_query
 from bough.service.routes import ROUTES, Route
@@ -138,6 +139,12 @@ class App:
             status, headers, payload = self._problem(problem)
         except ClientGoneError:  # nobody waits for an answer
             return
+        except LogError as error:
+            service.events.failed("the log could not be read", error, request_id=id)
+            code = "not-written"
+            status, headers, payload = self._problem(
+                Problem(code, "the log cannot be reached; try again in a second", retry_after=1.0)
+            )
         except Exception as error:
             service.events.failed("a request failed", error, request_id=id)
             code = "internal"

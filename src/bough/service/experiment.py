@@ -27,7 +27,7 @@ from bough.service.records import (
     State,
 )
 from bough.service.schema import Decide, Decided, Reward, Rewarded, Stated, encoded
-from bough.service.trials import check_reward
+from bough.service.trials import check_reward, checked_numbers
 
 
 class Verdict(NamedTuple):
@@ -63,16 +63,17 @@ class Experiment(Learner):
         actions: Any
         plain = asked.k is None and asked.among is None and asked.exclude is None
         try:
+            context = checked_numbers(agent, asked.context)
             if config.mode == "observe":
-                actions, offered = self._observed(asked)
+                actions, offered = self._observed(asked, context)
             elif with_propensity:
                 made = agent.decision(
-                    asked.context, k=asked.k, among=asked.among, exclude=asked.exclude, samples=config.samples
+                    context, k=asked.k, among=asked.among, exclude=asked.exclude, samples=config.samples
                 )
                 actions, propensity = made.actions, made.propensities
                 offered = {"drawn": made.scores[0]}
             else:
-                actions, drawn = agent._decide_with_score(asked.context, asked.k, asked.among, asked.exclude)
+                actions, drawn = agent._decide_with_score(context, asked.k, asked.among, asked.exclude)
                 offered = {"drawn": drawn}
         except KeyError as error:
             raise refused(error, "unknown-action") from None
@@ -101,7 +102,7 @@ class Experiment(Learner):
             config.learning == "at_close",
         )
 
-    def _observed(self, asked: Decide) -> tuple[list[Any], dict[str, Any]]:
+    def _observed(self, asked: Decide, context: Any) -> tuple[list[Any], dict[str, Any]]:
         """The caller's own action, and what would have been chosen in its place."""
         if asked.action is None:
             raise ValueError("the experiment observes, and no action was given; give action, the one that you take")
@@ -109,11 +110,15 @@ class Experiment(Learner):
             raise ValueError(f"the experiment observes one action at a time, and k is {asked.k}; leave it out")
         agent = self.ready_agent()
         agent.posterior._catalogue.action_node(asked.action)
-        return [asked.action], {"suggested": agent.decide(asked.context, among=asked.among, exclude=asked.exclude)}
+        return [asked.action], {"suggested": agent.decide(context, among=asked.among, exclude=asked.exclude)}
 
     def answer(self, row: DecisionRow, asked: Decide, replayed: bool) -> Decided:
-        """What is answered to a decision that is in the log; a problem where its id stands for another request."""
-        if replayed and row.request_digest != _digest(asked):
+        """What is answered to a decision that is in the log; a problem where its id stands for another request.
+
+        An id that was made here stands for no other: it is in the log already where a commit was tried a second time,
+        because the connection broke before anybody knew that the first had succeeded.
+        """
+        if replayed and asked.decision_id is not None and row.request_digest != _digest(asked):
             raise Problem(
                 "same-id",
                 f"the decision {row.id!r} was asked for with another body; give another decision_id",
@@ -164,10 +169,12 @@ class Experiment(Learner):
         if decision.learning == "at_once" and mine:
             raise _conflict(
                 decision,
-                f"has a reward already, with the id {mine[0].id!r}, and the experiment learns at once",
+                f"has a reward already{f', {mine[0].id!r},' if mine[0].id else ''} and the experiment learns at once",
                 "give one reward per decision, or have the experiment learn at_close",
             )
-        late = any(row.id == CLOSE for row in outcomes) or (decision.closes is not None and now > decision.closes)
+        # One that came in time, and is judged after the window was closed, would wait for ever to be learned.
+        is_closed = decision.learning == "at_close" and not decision.open
+        late = is_closed or (decision.closes is not None and now > decision.closes)
         row = self._outcome(decision, asked.slot, own_id, now, "late" if late else "reward", asked)
         if not late:
             self._check(_total([*mine, row]))

@@ -14,7 +14,6 @@ from bough.service.experiment import Experiment
 from bough.service.log.base import Log
 from bough.service.problems import refused
 from bough.service.records import (
-    ChangeKind,
     ChangeRow,
     Context,
     DecisionRow,
@@ -30,7 +29,7 @@ from bough.service.schema import ExportQuery
 from bough.service.tables import Column, Format, Row, check_parquet, pieces, read_table, write_table
 
 _PIECE = 10_000  # decisions that are read at once
-_OUTCOMES, _CHANGES = get_args(OutcomeKind), get_args(ChangeKind)
+_OUTCOMES = get_args(OutcomeKind)
 _MEDIA = {"ndjson": NDJSON, "parquet": PARQUET}
 
 EVENTS = (
@@ -147,28 +146,25 @@ def read_events(path: str | os.PathLike[str], files: dict[str, bytes] | None = N
     `files` gets the bytes of each tree and model by their digest, before the change that names it comes.
     """
     for row in read_table(path, EVENTS):
-        kind = row["kind"]
-        if kind in _OUTCOMES:
-            yield _outcome(row)
-        elif kind in _CHANGES:
+        if row["kind"] == "decision":
+            continue
+        try:
+            record = _record(row)
             if files is not None and row["file"] is not None:
                 files[row["body"]["digest"]] = row["file"]
-            yield ChangeRow(row["experiment"], float(row["at"]), kind, row["by"], row["body"], row["xid"], row["seq"])
-        elif kind != "decision":
-            raise ValueError(f"{path} has a row of the kind {kind!r}; give a file that bough export wrote")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path} has a row that is no record, with seq {row['seq']!r:.80}: {error}; give a file that bough "
+                "export wrote"
+            ) from None
+        yield record
 
 
-def _outcome(row: dict[str, Any]) -> OutcomeRow:
-    return OutcomeRow(
-        row["experiment"], row["decision_id"], row["slot"], row["reward_id"], float(row["at"]), row["kind"],
-        float(row["value"]), _float(row["trials"]), _float(row["exposure"]),
-        int(row["action"]) if row["action_is_number"] else row["action"],
-        convert(row["context"], Context | None), float(row["earned"]), row["learn"], row["xid"], row["seq"],
-    )  # fmt: skip
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _record(row: dict[str, Any]) -> Record:
+    if row["kind"] not in _OUTCOMES:
+        return convert({name: row[name] for name in ChangeRow.__struct_fields__}, ChangeRow)
+    action = int(row["action"]) if row["action_is_number"] else row["action"]
+    return convert({**row, "decision": row["decision_id"], "id": row["reward_id"], "action": action}, OutcomeRow)
 
 
 def _decisions(log: Log, experiment: int) -> Iterator[DecisionRow]:

@@ -85,7 +85,7 @@ async def cancel(call: Call) -> schema.Stated:
 
 
 async def retract(call: Call) -> schema.Stated:
-    return await _touched(call, call.own.retract)
+    return await call.service.retract(call.own, call.body.decision_id)
 
 
 async def _touched(call: Call, judge: Callable[..., Any]) -> schema.Stated:
@@ -103,11 +103,16 @@ async def decision(call: Call) -> schema.DecisionInfo:
     return schema.DecisionInfo(
         row.id, row.at, _status(state), row.actions, row.model_version, row.learned_seq, row.mode,
         [
-            schema.Outcome(one.at, one.kind, one.value, one.learn, one.slot, one.id or None, one.trials, one.exposure)
+            schema.Outcome(one.at, one.kind, one.value, one.learn, one.slot, _own(one.id), one.trials, one.exposure)
             for one in state.outcomes
         ],
         row.context, row.offered, row.propensity, row.active, row.closes,
     )  # fmt: skip
+
+
+def _own(id: str) -> str | None:
+    """A reward's own id; None where it has none, or is the service's."""
+    return None if not id or id.startswith("!") else id
 
 
 async def _state(call: Call) -> State:

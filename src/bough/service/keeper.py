@@ -130,11 +130,10 @@ class Keeper:
         if service.tail.is_changing or experiment.agent is None:
             return None
         began = time.perf_counter()
-        moment = taken(
-            experiment, service.traffic[experiment.id], service.tail.position, service.followed[experiment.id]
-        )
+        # A step of the tail that failed half-way has been learned further than the tail says.
+        position = max(service.tail.position, experiment.position)
+        moment = taken(experiment, service.traffic[experiment.id], position, service.followed[experiment.id])
         stall = time.perf_counter() - began
-        position = service.tail.position
 
         def write() -> int:
             data = moment.packed()

@@ -76,7 +76,7 @@ class Learner:
                     agent.update(row.action, row.value, row.context, trials=row.trials, exposure=row.exposure, at=at)
                 else:
                     agent.update(row.action, row.value, row.context)
-            except (ValueError, KeyError, Problem) as error:
+            except Exception as error:  # whatever it is: one row must not keep the service from learning, or starting
                 refused_rows.append((row.position, _reason(error)))
         return refused_rows
 
@@ -96,7 +96,7 @@ class Learner:
                 columns["at"] = np.array([row.earned for row in rows])
             actions, values = [row.action for row in rows], np.array([row.value for row in rows])
             agent.update(actions, values, **columns, settle=False)
-        except (ValueError, KeyError, Problem):  # nothing has changed: some of them cannot be learned
+        except Exception:  # nothing has changed: some of them cannot be learned
             return self._learn_each(rows)
         return []
 

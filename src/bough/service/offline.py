@@ -34,6 +34,9 @@ class _Hearer:
     def keys_changed(self) -> None:
         pass
 
+    def model_came(self, experiment: Experiment) -> None:
+        pass
+
 
 def snapshot(log: Log, row: ExperimentRow) -> tuple[Position, int]:
     """Have a good snapshot hold all that the log has taught.

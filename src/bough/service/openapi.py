@@ -33,6 +33,9 @@ _HEADERS = {
     429: ("Retry-After", "integer", "Seconds until it is worth trying again"),
     503: ("Retry-After", "integer", "Seconds until it is worth trying again"),
 }
+_OF_A_DECISION = ("decision", "explain", "reward", "activate", "cancel", "retract")
+_FROM = {"decide": ("decision_id", _OF_A_DECISION), "create_key": ("id", ("revoke_key",))}
+"""Which field of an answer says what to give to which other routes."""
 
 
 @lru_cache(4)
@@ -102,6 +105,9 @@ def _responses(route: Route) -> dict[str, Any]:
         found[str(status)] = {"description": _MEANINGS[status]}
         if answer is not None:
             found[str(status)]["content"] = _content(answer)
+        if route.name in _FROM:
+            field, names = _FROM[route.name]
+            found[str(status)]["links"] = {name: _link(ROUTES[name], field) for name in names}
     for status in sorted({KINDS[code].status for code in route.codes}):
         codes = [code for code in route.codes if KINDS[code].status == status]
         problem = {
@@ -114,6 +120,15 @@ def _responses(route: Route) -> dict[str, Any]:
             name, kind, meaning = _HEADERS[status]
             found[str(status)]["headers"] = {name: {"description": meaning, "schema": {"type": kind}}}
     return found
+
+
+def _link(to: Route, field: str) -> dict[str, Any]:
+    """Where to go on with what a field of the answer names."""
+    value = f"$response.body#/{field}"
+    own = {name: f"$request.path.{name}" for name in to.parameters if name == "experiment"}
+    if to.body is not None:
+        return {"operationId": to.name, "parameters": own, "requestBody": {field: value}}
+    return {"operationId": to.name, "parameters": {**own, "id": value}}
 
 
 def _content(of: Any) -> dict[str, Any]:
@@ -155,8 +170,7 @@ def _field_docs(struct: type[Struct]) -> dict[str, str]:
     for one in reversed(struct.__mro__):
         if one.__module__ != schema.__name__:
             continue
-        (made,) = ast.parse(inspect.getsource(one)).body
-        assert isinstance(made, ast.ClassDef)
+        made = _classes()[one.__name__]
         for field, below in zip(made.body, made.body[1:], strict=False):
             if (
                 isinstance(field, ast.AnnAssign)
@@ -166,6 +180,12 @@ def _field_docs(struct: type[Struct]) -> dict[str, str]:
             ):
                 found[field.target.id] = str(below.value.value)
     return found
+
+
+@lru_cache(1)
+def _classes() -> dict[str, ast.ClassDef]:
+    """The source of the structs; to look for each by itself would take a second."""
+    return {one.name: one for one in ast.parse(inspect.getsource(schema)).body if isinstance(one, ast.ClassDef)}
 
 
 def _plain(shape: Any) -> Any:

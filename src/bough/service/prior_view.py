@@ -34,12 +34,13 @@ def prior(agent: PosteriorPolicy, traffic: Traffic) -> PriorView:
     with moment_of(agent, traffic) as moment:
         model, tree = moment.model, moment.model.tree
         at = moment.slots.node[moment.has_observations]
-        touched = np.bincount(tree.depth[at[at < tree.n_nodes]], minlength=tree.height + 1)
-        for node in at[at >= tree.n_nodes].tolist():
+        inside, added = at[at < tree.n_nodes], at[at >= tree.n_nodes].tolist()
+        touched = np.bincount(tree.depth[inside], minlength=tree.height + 1)
+        for node in added:
             touched[moment.catalogue.depth(node)] += 1
         steps = moment.engine.class_deviations(moment.context) ** 2
         n_actions, retired = moment.catalogue.n_actions, len(moment.retired)
-        untouched = n_actions - int(np.count_nonzero(moment.catalogue._are_leaves(at)))
+        tried = np.count_nonzero(moment.catalogue._are_leaves(inside)) + sum(map(moment.catalogue.is_action, added))
         centre = float(model.mean if moment.context is None else moment.context @ model.mean)
     variance = _by_level(model, steps)
     total = float(variance.sum())
@@ -51,7 +52,7 @@ def prior(agent: PosteriorPolicy, traffic: Traffic) -> PriorView:
         levels.append(PriorLevel(level_of(tree, depth), one, *interval, share, int(n), int(touched[depth])))
     noise = getattr(model, "noise_variance", None)
     return PriorView(
-        model.kind.name, mean, None if noise is None else float(np.mean(noise)), levels, n_actions, untouched, retired,
+        model.kind.name, mean, None if noise is None else float(np.mean(noise)), levels, n_actions, n_actions - int(tried), retired,
         fitted,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ import msgspec
 Name = str | int
 """What actions are called in an experiment: what JSON has without loss."""
 Context = list[float] | dict[str, str | int | float | bool | None]
-"""The numbers that a model takes, or the values of its features by their names; nothing is nested, and so never deep."""
+"""The numbers that a model takes, or the values of its features by their names; nothing is nested in them."""
 Mode = Literal["learn", "observe", "frozen"]
 Learning = Literal["at_once", "at_close"]
 

@@ -43,11 +43,14 @@ def evidence_of(agent: HierTS, experiment: Experiment, log: Log) -> tuple[bytes,
 def observations_of(experiment: Experiment, log: Log) -> Observations:
     """The learned rows of the log, where sums would not say it all: counts in contexts."""
     tree = experiment.ready_agent().posterior.model.tree
-    rows = [
-        row
-        for row in log.records(experiment.id, Position(), experiment.position)
-        if isinstance(row, OutcomeRow) and row.learn and tree.node_names.find(row.action) >= 0
-    ]
+    found: dict[tuple[str, int], OutcomeRow] = {}
+    for row in log.records(experiment.id, Position(), experiment.position):
+        if isinstance(row, OutcomeRow) and row.learn:
+            if row.kind == "retracted":
+                found.pop((row.decision, row.slot), None)
+            elif row.context is not None and tree.node_names.find(row.action) >= 0:  # not pruned, and still there
+                found[row.decision, row.slot] = row
+    rows = list(found.values())
     columns: dict[str, Any] = {}
     for name in ("trials", "exposure"):
         given = [getattr(row, name) for row in rows]

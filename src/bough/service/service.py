@@ -11,18 +11,19 @@ from typing import Any
 
 from bough.policies.warm_up import warm_up
 from bough.service.access import Events
+from bough.service.aside import aside
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
 from bough.service.experiment import Experiment
 from bough.service.exploration import Exploration
 from bough.service.keeper import Keeper
 from bough.service.learner import Refused
-from bough.service.log.base import Log
+from bough.service.log.base import Log, LogError
 from bough.service.metrics import Metrics
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, DecisionRow, ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
-from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded
+from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded, Stated
 from bough.service.settings import Settings
 from bough.service.short_memory import ShortMemory
 from bough.service.state_view import RecentRequests
@@ -31,6 +32,7 @@ from bough.service.traffic import Traffic
 from bough.service.writer import Writer
 
 _KEPT_REFUSALS = 1_000
+_AGAIN = 2.0  # seconds after which replay is tried again
 _COUNTED_AT_ONCE = 2_000  # decisions
 
 
@@ -79,11 +81,16 @@ class Service:
 
     async def _replay_and_go_on(self) -> None:
         began = time.perf_counter()
-        try:
-            await asyncio.to_thread(self._replay)
-        except Exception as error:
-            self.events.failed("the log could not be replayed", error)
-            raise
+        while True:
+            try:
+                await aside(self._replay)
+                break
+            except LogError as error:  # the database is away, say
+                self.events.failed("the log could not be replayed, and is tried again", error)
+                await asyncio.sleep(_AGAIN)
+            except Exception as error:
+                self.events.failed("the log could not be replayed", error)
+                raise
         self.tail.is_replayed = True  # not before what was replayed is settled, and the kernels are there
         self.events.say("replayed", seconds=round(time.perf_counter() - began, 3), seq=self.tail.position.seq)
         self._tasks += [
@@ -94,15 +101,18 @@ class Service:
         ]
 
     def _replay(self) -> None:
+        self._by_id.clear()
+        self._by_name.clear()
         for row in self.log.experiments():
             self._take(row)
         self.tail.position = min((one.position for one in self._by_id.values()), default=Position())
         self.tail.replay()
+        if self._by_id:
+            self.events.say("warming up", note="at the first start on a machine this compiles kernels, for a minute")
         for experiment in self._by_id.values():
             experiment.settle()
             if experiment.agent is not None:
                 warm_up(experiment.agent)  # or the first requests would wait for kernels to be compiled
-        self.tail.is_replayed = True
 
     async def _for_ever(self, work: Callable[[], Any]) -> None:
         """Have work go on, also after a failure: the database may be away for a while."""
@@ -219,6 +229,13 @@ class Service:
             self.metrics.rewarded(experiment.name, answer.status)
         return answer
 
+    async def retract(self, experiment: Experiment, decision: str) -> Stated:
+        """Take back what was learned of a decision; first all that is logged has to be learned here."""
+        await self.tail.until(await asyncio.to_thread(self.log.end))
+        judge = partial(experiment.retract, now=self.now())
+        answer: Stated = await self.writer.touch_alone(Key(experiment.id, decision), judge)
+        return answer
+
     async def state(self, experiment: Experiment, decision: str) -> State | None:
         """A decision with what has come of it; None where there is none."""
         key = Key(experiment.id, decision)
@@ -248,11 +265,13 @@ class Service:
         for id, rows in outcomes.items():
             if id in self.traffic:
                 self.traffic[id].note_outcomes(rows, self._by_id[id].config.learning)
+        private = {record.position for record in records if isinstance(record, OutcomeRow) and record.context}
         for position, why in refused:
             self.refusals[position] = why
             while len(self.refusals) > _KEPT_REFUSALS:
                 del self.refusals[next(iter(self.refusals))]
-            self.events.say("quarantined", seq=position.seq, why=why)
+            said = "the table quarantine says why, and may name its context" if position in private else why
+            self.events.say("quarantined", seq=position.seq, why=said)
         if refused:
             self.metrics.quarantined(len(refused))
             self._not_kept += refused
@@ -266,7 +285,16 @@ class Service:
                 for position, why in found:
                     transaction.quarantine(position, why)
 
-            await self.writer.append(work)
+            try:
+                await self.writer.append(work)
+            except BaseException:
+                self._not_kept = found + self._not_kept
+                raise
+
+    def model_came(self, experiment: Experiment) -> None:
+        """Have kernels ready before the first decision by another model; for a thread."""
+        if experiment.agent is not None:
+            warm_up(experiment.agent)
 
     def keys_changed(self) -> None:
         """Keys were made or revoked."""

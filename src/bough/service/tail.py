@@ -10,7 +10,7 @@ from typing import Protocol
 from bough.service.experiment import Experiment
 from bough.service.files import file_of
 from bough.service.learner import Refused
-from bough.service.log.base import Log
+from bough.service.log.base import Log, LogError
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, OutcomeRow, Position, Record
 
@@ -33,6 +33,10 @@ class Hearer(Protocol):
 
     def keys_changed(self) -> None:
         """Keys were made or revoked."""
+        ...
+
+    def model_came(self, experiment: Experiment) -> None:
+        """An experiment goes on by another model; called in a thread, and not while all is replayed."""
         ...
 
 
@@ -124,22 +128,27 @@ class Tail:
 
     def _learn(self, rows: list[OutcomeRow]) -> None:
         refused: Refused = []
+        fresh: list[Record] = []
         for id, own in _by_experiment(rows):
             experiment = self._hearer.experiment_of(id)
             if experiment is not None:
                 mine = [row for row in own if row.position > experiment.position]
                 refused += experiment.learn(mine)
-        self._hearer.heard(list(rows), refused)
+                fresh += mine
+        self._hearer.heard(fresh, refused)
 
     async def _apply_in_time(self, change: ChangeRow) -> Refused:
         """Make a change, in a thread if it takes long: decisions go on with what there is meanwhile."""
         if change.kind not in ("tree", "model"):
             return self._apply(change)
         self.is_changing = True
+        return await asyncio.to_thread(self._apply_at_length, change)
+
+    def _apply_at_length(self, change: ChangeRow) -> Refused:
         try:
-            return await asyncio.to_thread(self._apply, change)
+            return self._apply(change)
         finally:
-            self.is_changing = False
+            self.is_changing = False  # here: whoever waits may have been cancelled, and the thread goes on
 
     def _apply(self, change: ChangeRow) -> Refused:
         if change.kind == "key":
@@ -152,7 +161,9 @@ class Tail:
             digest = change.body.get("digest")
             file = None if digest is None else file_of(change.kind, self._log.file(digest))
             experiment.apply(change, file)
-        except (ValueError, KeyError, Problem) as error:
+        except LogError:  # it is there, and can be read later
+            raise
+        except Exception as error:
             return [(change.position, str(error.args[0]) if error.args else type(error).__name__)]
         return []
 

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bough import _checks
-from bough.data.rows import checked_rows, one_action
+from bough.data.rows import Rows, checked_context, checked_rows, one_action
 from bough.policies.living import Star
 from bough.policies.posterior_policy import PosteriorPolicy
 
+LARGEST = 1e12  # what a reward, an entry of a context, and the number of trials or the exposure may be
 Agent = TypeVar("Agent", bound=PosteriorPolicy)
 
 
@@ -46,7 +47,8 @@ def check_reward(
 ) -> None:
     """Refuse one reward that `agent.update` would refuse: the `ValueError` or `KeyError` that it would raise.
 
-    Nothing changes. What this passes, `update` takes, as long as the agent is as it is now.
+    Nothing changes. What this passes, `update` takes, as long as the agent is as it is now. It is stricter than that:
+    one client with wrong units must not spoil what all others learn, so that no number is beyond 1e12.
 
     >>> import bough
     >>> agent = bough.HierTS(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"])), seed=0)
@@ -64,6 +66,7 @@ def check_reward(
         and trials is None
         and exposure is None
         and model.is_scalar
+        and -LARGEST <= value <= LARGEST
         and model.likelihood.is_plain(value)
     ):
         if not catalogue.is_changed:
@@ -77,5 +80,41 @@ def check_reward(
     with posterior._lock:
         engine = posterior._engine
         rows = checked_rows(engine.model, action, value, context, trials, exposure, posterior._catalogue)
+        _check_units(rows)
         if engine.may_refuse:
             engine.check(rows)
+
+
+def checked_numbers(agent: PosteriorPolicy, context: Any) -> Any:
+    """The numbers of a context that was given by names or as they are; None where the model takes none.
+
+    Refused is what `agent.decide` would refuse, and what no reward could be learned in later: numbers beyond 1e12.
+
+    >>> import bough
+    >>> tree = bough.Tree.from_nested(["left", "right"])
+    >>> agent = bough.HierTS(bough.GaussianModel(tree, mean=[0.0, 0.0], features=["age", "price"]), seed=0)
+    >>> checked_numbers(agent, {"price": 4.5, "age": 33})
+    array([33. ,  4.5])
+    """
+    model = agent._model
+    if context is None and model.is_scalar:
+        return None
+    found = checked_context(model, context)
+    if (np.abs(found) > LARGEST).any():
+        raise _too_large("context", found)
+    return found
+
+
+def _too_large(what: str, numbers: Any) -> ValueError:
+    return ValueError(f"the {what} has {np.abs(numbers).max():g}; give numbers up to {LARGEST:g}: is its unit right?")
+
+
+def _check_units(rows: Rows) -> None:
+    """Refuse numbers that can be computed with by themselves, and hardly with others."""
+    for what, numbers in (("reward", rows.rewards), ("context", rows.contexts), ("size", rows.exposure)):
+        if numbers is not None and (np.abs(numbers) > LARGEST).any():
+            raise _too_large(what, numbers)
+    if rows.exposure is not None and (rows.exposure < 1.0 / LARGEST).any():
+        raise ValueError(
+            f"the exposure is {rows.exposure.min():g}; give at least {1.0 / LARGEST:g}: is its unit right?"
+        )

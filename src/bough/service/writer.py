@@ -84,6 +84,22 @@ class Writer:
         self._wait(_Touch(key, judge, future))
         return future
 
+    async def touch_alone(self, key: Key, judge: Callable[[State], Verdict]) -> Any:
+        """`touch`, in a transaction of its own, whose records come after those that it is judged by.
+
+        The order of PostgreSQL's records is that in which transactions first wrote or locked something, so that one
+        which began with other requests could come before what another process has logged of this decision.
+        """
+        op = _Touch(key, judge, asyncio.get_running_loop().create_future())
+        try:
+            [(_, result)] = await self.append(lambda transaction: _append(transaction, [op]))
+        except LogError as error:
+            raise not_written(error) from None
+        if isinstance(result, Exception):
+            raise result
+        self._watch.committed(1, 0.0)
+        return result
+
     async def append(self, work: Callable[[Transaction], T]) -> T:
         """Do something else in a transaction of its own; what it returns, once that is durable."""
         async with self._lock:

@@ -22,7 +22,7 @@ CONTEXTS = [
     [],
     [1.0, -0.25, 1e-300],
     {},
-    {"age": 7, "city": "Zürich", "tags": ["a", None, True], "x": {"y": 0.5}},
+    {"age": 7, "city": "Zürich", "old": None, "new": True, "x": 0.5},
 ]
 NAMES = ["kettle", "", "7", 7, 0, -1, 2**63, -(10**30), "Käse ☕ \x00 \\ \"'"]
 
@@ -372,6 +372,15 @@ def test_the_state_of_a_decision_is_written_and_nothing_else_of_it(log):
 
 
 # -- propensities ----------------------------------------------------------------------------------
+
+
+def test_a_propensity_that_cannot_be_known_is_none_and_not_asked_for_again(log):
+    append(log, a_decision("d1"))
+    with log.transaction() as transaction:
+        transaction.set_propensities([(Key(1, "d1"), [])])
+    assert log.without_propensity(1, 10) == []
+    assert state(log, "d1").decision.propensity is None
+    assert log.decisions_after(1, Position(), 10)[0][1].propensity is None
 
 
 def test_propensities_are_filled_in_once_in_the_order_of_what_had_been_learned(log):

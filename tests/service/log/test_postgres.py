@@ -193,7 +193,8 @@ def test_a_file_and_a_snapshot_of_20_megabytes_come_back_as_they_were(log):
 
 
 def test_nul_and_odd_letters_are_kept_in_json_and_written_out_elsewhere(log):
-    odd = {"a\x00b": ["\x00", "\ufffe", "☕", '\\u0000 "quoted"', "\\"]}
+    odd = dict(enumerate(["\x00", "\ufffe", "☕", '\\u0000 "quoted"', "\\"]))
+    odd = {f"a\x00{place}": text for place, text in odd.items()}
     append(log, a_decision("d1", context=odd, offered=odd), an_outcome("d1", context=odd), a_change(body=odd))
     outcome, change = log.read_after(Position(), 10)
     [state] = log.states([Key(1, "d1")]).values()

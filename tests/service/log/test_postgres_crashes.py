@@ -26,7 +26,7 @@ def server():
 
 @pytest.fixture
 def address(server):
-    return server.new_database()
+    return server.empty_log()
 
 
 @pytest.fixture

@@ -194,7 +194,7 @@ def decision(values: tuple[Any, ...]) -> DecisionRow:
         model_version,
         learned_xid,
         learned_seq,
-        None if propensity is None else _numbers(propensity),
+        None if propensity is None else _numbers(propensity) or None,  # none are those that cannot be known
         mode,
         request_digest,
         active,
