@@ -17,7 +17,7 @@ from bough._arrays import Floats, Integers, Nodes
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.explain import explained
 from bough.service.name_search import find_nodes
-from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields, moment_of
+from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields, largest_places, moment_of
 from bough.service.over_time import series
 from bough.service.prior_view import prior
 from bough.service.records import Name
@@ -67,7 +67,7 @@ def top(
     if order == "newest":
         best: Integers = np.arange(len(nodes))
     elif order == "uncertain":
-        best = np.argsort(-variance, kind="stable")[:n]
+        best = largest_places(variance, n)
     else:
         best = best_places(moment.likelihood, score, variance, n)
     numbers = moment.numbers(nodes[best], (score[best], variance[best]))
