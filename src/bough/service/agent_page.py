@@ -35,6 +35,8 @@ def write_dashboard(agent: PosteriorPolicy, path: str | os.PathLike[str], *, tit
     """
     if not isinstance(agent, PosteriorPolicy):
         raise ValueError(f"agent is a {type(agent).__name__}, which has no posterior to show; give a HierTS, say")
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise ValueError(f"path is {path!r:.80}; give that of the file to write, such as 'page.html'")
     if title is not None and not isinstance(title, str):
         raise ValueError(f"title is {title!r:.80}; give a text")
     data = page_data(agent, type(agent).__name__ if title is None else title, time.time())
