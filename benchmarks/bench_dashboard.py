@@ -59,7 +59,9 @@ def test_each_call_of_the_page(benchmark, table, shop):
 
     benchmark.pedantic(turn, rounds=10, warmup_rounds=2)
     for name in calls:
-        table.amount(f"dashboard, 10^6 actions: {name}", float(np.median(spent[name])) * 1e3, LIMITS.get(name, 50), "ms")
+        table.amount(
+            f"dashboard, 10^6 actions: {name}", float(np.median(spent[name])) * 1e3, LIMITS.get(name, 50), "ms"
+        )
     table.amount("dashboard, 10^6 actions: the largest answer", max(size.values()) / 1e3, 150, "kB")
 
 

@@ -41,6 +41,26 @@ def test_the_demo_is_read_without_a_key_and_nothing_else_is(demo):
     assert demo.ask("GET", "/v1/demo", key="bough_no-such-key").status == 401
 
 
+def test_the_memory_of_the_page_is_bounded_while_one_browses(browser, demo):
+    with Tab(browser, demo.address) as tab:
+        tab.open(demo.said["dashboard"])
+        departments = [name for name in tab.cells() if name and "/" not in name]
+        heap = tab.page.context.new_cdp_session(tab.page)
+        used, elements = [], []
+        for name in departments + departments:
+            tab.page.goto(f"{demo.address}/#experiment=demo&node={name}")
+            tab.page.wait_for_function(
+                "name => document.querySelector('#path [aria-current]').textContent === name", arg=name
+            )
+            heap.send("HeapProfiler.collectGarbage")
+            used.append(heap.send("Runtime.getHeapUsage")["usedSize"])
+            elements.append(tab.page.evaluate("document.querySelectorAll('*').length"))
+        half = len(departments)
+        assert max(elements[half:]) <= 1.1 * max(elements[:half])
+        assert max(used[half:]) <= 1.25 * max(used[:half])
+        assert max(used) < 30e6
+
+
 def test_the_demo_moves(browser, demo):
     with Tab(browser, demo.address) as tab:
         tab.open(demo.said["dashboard"])

@@ -2,8 +2,8 @@
 
 import { copiesCsv } from "./csv.js";
 import { byId, choiceButtons, element, setAttribute, setState, setText, updateRows } from "./elements.js";
-import { changeIntervalRow, intervalTable, makeIntervalRow, scaleOf } from "./intervals.js";
-import { ownPart, shortened } from "./names.js";
+import { changeIntervalRow, intervalTable, makeIntervalRow, namedInCategory, scaleOf } from "./intervals.js";
+import { shortened } from "./names.js";
 import { decimalsOf } from "./numbers.js";
 
 const SHOWN = 12;
@@ -44,15 +44,7 @@ export class BestPanel {
       host.querySelector("tbody"),
       rows,
       (row) => row.name,
-      (row) => {
-        const parent = row.path[row.path.length - 2];
-        const button = element(
-          "button", { type: "button", class: "link name", dir: "auto", title: shortened(String(row.name)), onclick: () => this.lookAt(row.path, false) },
-          element("b", { text: shortened(ownPart(row.name, parent, sep)) }), " ",
-          element("small", { text: parent ? shortened(ownPart(parent, row.path[row.path.length - 3], sep)) : "" }),
-        );
-        return makeIntervalRow(button);
-      },
+      (row) => makeIntervalRow(namedInCategory(row.path, sep, { title: shortened(String(row.name)), onclick: () => this.lookAt(row.path, false) })),
       (target, row) => {
         changeIntervalRow(target, row, scale, decimals);
         setAttribute(target, "data-action", row.name);

@@ -76,7 +76,7 @@ export class FileSource {
     return { nodes: this.data.top[order].slice(0, k) };
   }
   async recent() {
-    return { decisions: this.data.explained.map(({ decision_id, action }) => ({ decision_id, action })) };
+    return { decisions: this.data.explained.map(({ decision_id, action, nodes }) => ({ decision_id, action, path: nodes.map((node) => node.name) })) };
   }
   async explain(_, decision) {
     const found = this.data.explained.find((one) => one.decision_id === decision);

@@ -1,6 +1,7 @@
 // Rows with a mean and its interval, all on one scale.
 
 import { element, setAttribute, setText } from "./elements.js";
+import { ownPart, shortened } from "./names.js";
 import { fixed, shortCount } from "./numbers.js";
 
 export function scaleOf(rows) {
@@ -19,6 +20,16 @@ export function changeInterval(target, row, [low, high], decimals) {
   Object.assign(bar.style, { left: at(row.low), width: `${(100 * (row.high - row.low)) / (high - low)}%` });
   tick.style.left = at(row.mean);
   setAttribute(target, "aria-label", `95% interval ${fixed(row.low, decimals)} to ${fixed(row.high, decimals)}`);
+}
+
+// The name of an action, and softer the category that it is in.
+export function namedInCategory(path, sep, attributes) {
+  const [above, parent, name] = [path.at(-3), path.at(-2), path.at(-1)];
+  return element(
+    "button", { type: "button", class: "link name", dir: "auto", ...attributes },
+    element("b", { text: shortened(ownPart(name, parent, sep)) }), " ",
+    element("small", { text: parent ? shortened(ownPart(parent, above, sep)) : "" }),
+  );
 }
 
 // A row of a list: a name, the interval, the mean and how many decisions.

@@ -1,6 +1,7 @@
 // Numbers and times as people read them.
 
 const counting = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const roughly = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const compactly = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 export function count(value) {
@@ -35,7 +36,7 @@ export function fixed(value, decimals = 2) {
 
 export function significant(value) {
   if (value === null || value === undefined) return "–";
-  return Number(value.toPrecision(3)).toString().replace("-", "−");
+  return roughly.format(value).replace("-", "−");
 }
 
 export function share(value) {

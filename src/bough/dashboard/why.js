@@ -2,7 +2,7 @@
 
 import { copiesCsv } from "./csv.js";
 import { byId, element, setState, setText, updateRows } from "./elements.js";
-import { changeIntervalRow, intervalTable, makeIntervalRow, scaleOf } from "./intervals.js";
+import { changeIntervalRow, intervalTable, makeIntervalRow, namedInCategory, scaleOf } from "./intervals.js";
 import { ownPart, shortened } from "./names.js";
 import { clockOfDay, count, decimalsOf, fixed, share } from "./numbers.js";
 
@@ -62,9 +62,8 @@ export class WhyPanel {
       (row) => element(
         "tr", {},
         element("td", { class: "when", hidden: !this.source.isLive }),
-        element("td", {}, element("button", {
-          type: "button", class: "link name", dir: "auto", text: shortened(String(row.action)), title: `decision ${row.decision_id}`,
-          onclick: () => this.go({ decision: row.decision_id }),
+        element("td", {}, namedInCategory(row.path.length ? row.path : [row.action], this.sep || "/", {
+          title: `decision ${row.decision_id}`, onclick: () => this.go({ decision: row.decision_id }),
         })),
         element("td", { class: "n", hidden: !this.source.isLive }),
       ),

@@ -78,7 +78,7 @@ _ALL: tuple[Struct, ...] = (
     ),
     schema.Series(60, [int(_AT), int(_AT) + 60], [120, 131], [14, 0], [0.11, None], [0.05, None], [0.17, None],
                   [0, 1], [None, None], [0.2, None], [0.004, None], [schema.Change(_AT + 70.0, "mode", "mode frozen")]),
-    schema.RecentDecisions([schema.RecentDecision(_ID, _AT, "tea/green", 2, 1.0)]),
+    schema.RecentDecisions([schema.RecentDecision(_ID, _AT, "tea/green", ["", "tea", "tea/green"], 2, 1.0)]),
     schema.PriorView(
         "gaussian", 0.1, 0.25,
         [schema.PriorLevel(0, 0.02, None, None, 0.2, 1, 1), schema.PriorLevel(1, 0.05, 0.03, 0.1, 0.5, 30, 28),

@@ -52,8 +52,8 @@ def prior(agent: PosteriorPolicy, traffic: Traffic) -> PriorView:
         levels.append(PriorLevel(level_of(tree, depth), one, *interval, share, int(n), int(touched[depth])))
     noise = getattr(model, "noise_variance", None)
     return PriorView(
-        model.kind.name, mean, None if noise is None else float(np.mean(noise)), levels, n_actions, n_actions - int(tried), retired,
-        fitted,
+        model.kind.name, mean, None if noise is None else float(np.mean(noise)), levels,
+        n_actions, n_actions - int(tried), retired, fitted,
     )  # fmt: skip
 
 

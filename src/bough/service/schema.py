@@ -489,6 +489,8 @@ class RecentDecision(Struct):
     at: float
     action: Name
     """The first, where there are several."""
+    path: list[Name]
+    """From the root to the action; empty where there is no such action any more."""
     actions: int
     """How many actions it has."""
     reward: float | None

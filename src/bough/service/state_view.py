@@ -8,9 +8,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.node_numbers import moment_of
-from bough.service.records import Key, State
+from bough.service.records import Key, Name, State
 from bough.service.schema import RecentDecision, RecentDecisions, ServiceState
 from bough.service.traffic import Traffic
 
@@ -84,15 +86,28 @@ def _n_tried(agent: PosteriorPolicy, traffic: Traffic) -> int:
 
 async def recent_decisions(service: Service, experiment: Experiment, limit: int) -> RecentDecisions:
     """The last decisions, and what has come of them."""
-    rows = service.traffic[experiment.id].history.decisions[:limit]
+    traffic, agent = service.traffic[experiment.id], experiment.agent
+    rows = traffic.history.decisions[:limit]
     keys = [Key(experiment.id, id) for id, *_ in rows]
     states = await asyncio.to_thread(service.log.states, keys) if keys else {}
+    paths = {} if agent is None else _paths(agent, traffic, [action for _, _, action, _ in rows])
     return RecentDecisions(
         [
-            RecentDecision(id, at, action, n, _reward(states.get(key)))
+            RecentDecision(id, at, action, paths.get(action, []), n, _reward(states.get(key)))
             for (id, at, action, n), key in zip(rows, keys, strict=True)
         ]
     )
+
+
+def _paths(agent: PosteriorPolicy, traffic: Traffic, actions: list[Name]) -> dict[Name, list[Name]]:
+    """From the root to each of the actions that there are."""
+    with moment_of(agent, traffic) as moment:
+        nodes = {action: moment.catalogue.find(action) for action in actions}
+        return {
+            action: moment.names(np.array(moment.path(node), dtype=np.int32))
+            for action, node in nodes.items()
+            if node >= 0
+        }
 
 
 def _reward(state: State | None) -> float | None:
