@@ -39,7 +39,8 @@ export class PriorPanel {
         const [name, variance, interval, part, nodes] = row.children;
         setText(name, typeof level.level === "number" ? (level.level === 0 ? "root" : `level ${level.level}`) : level.level);
         setText(variance, significant(level.variance));
-        setText(interval, level.low === null ? "given, not learned" : `${significant(level.low)} to ${significant(level.high)}`);
+        const isSet = level.low === null || level.low === level.high;
+        setText(interval, isSet ? "given, not learned" : `${significant(level.low)} to ${significant(level.high)}`);
         part.firstChild.firstChild.style.width = share(level.share);
         setText(part.lastChild, share(level.share));
         setText(nodes, `${count(level.touched)} of ${count(level.nodes)}`);
