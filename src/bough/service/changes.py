@@ -155,8 +155,8 @@ class Changer:
     async def _refitted(self, experiment: Experiment, evidence: Any, by: str) -> None:
         service = self._service
         try:
-            data = await refitted_elsewhere(evidence)
-            accepted = await self.put_model(experiment, data, by, refit=True)
+            found = await refitted_elsewhere(evidence)
+            accepted = await self.put_model(experiment, found.file, by, refit=True, estimates=found.estimates)
             said = f"done: version {accepted.model_version}"
             service.metrics.refitted(True)
         except Exception as error:

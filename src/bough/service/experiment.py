@@ -71,12 +71,10 @@ class Experiment(Learner):
                     context, k=asked.k, among=asked.among, exclude=asked.exclude, samples=config.samples
                 )
                 actions, propensity = made.actions, made.propensities
-            elif plain:
-                actions = [agent.decide(context)]
-            elif asked.k is None:
-                actions = [agent.decide(context, among=asked.among, exclude=asked.exclude)]
+                offered = {"drawn": made.scores[0]}
             else:
-                actions = agent.decide(context, k=asked.k, among=asked.among, exclude=asked.exclude)
+                actions, drawn = agent._decide_with_score(context, asked.k, asked.among, asked.exclude)
+                offered = {"drawn": drawn}
         except KeyError as error:
             raise refused(error, "unknown-action") from None
         except ValueError as error:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 import bough
 from bough.service import schema, views
-from bough.service.auth import make_key
+from bough.service.auth import PUBLIC, make_key
 from bough.service.experiment import Experiment
 from bough.service.exports import Stream, exported
 from bough.service.judgement import judged
@@ -20,6 +20,7 @@ from bough.service.problems import Problem, refused
 from bough.service.records import CANCEL, ChangeRow, Key, State
 from bough.service.routes import BYTES
 from bough.service.service import Service
+from bough.service.state_view import recent_decisions, state_of
 
 _TOGETHER = 500  # rewards of a batch that are logged at once, so that other requests come in between
 
@@ -151,15 +152,19 @@ async def treemap(call: Call) -> schema.TreeColumns:
     agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
     node = None if query.node is UNSET else query.node
     try:
-        return await asyncio.to_thread(views.tree, agent, traffic, node, query.levels, query.limit)
+        return await asyncio.to_thread(views.tree, agent, traffic, node, query.levels, query.limit, None, query.nodes)
     except KeyError as error:
         raise refused(error, "unknown-node", value=node) from None
 
 
 async def top(call: Call) -> Any:
-    agent, traffic = call.own.ready_agent(), call.service.traffic[call.own.id]
-    found = await asyncio.to_thread(views.top, agent, traffic, call.query.k)
-    return schema.Top(found, agent.posterior.n_observations, call.service.now())
+    agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
+
+    def look() -> schema.Top:
+        found = views.top(agent, traffic, query.k, order=query.order)
+        return schema.Top(found, agent.posterior.n_observations, call.service.now())
+
+    return await call.service.answers.get((call.own.id, query.k, query.order), look)
 
 
 async def series(call: Call) -> Any:
@@ -170,6 +175,18 @@ async def series(call: Call) -> Any:
 async def search(call: Call) -> Any:
     agent, traffic = call.own.ready_agent(), call.service.traffic[call.own.id]
     return schema.Found(await asyncio.to_thread(views.search, agent, traffic, call.query.q, call.query.limit))
+
+
+async def recent(call: Call) -> schema.RecentDecisions:
+    return await recent_decisions(call.service, call.own, call.query.limit)
+
+
+async def prior(call: Call) -> schema.PriorView:
+    return await asyncio.to_thread(views.prior, call.own.ready_agent(), call.service.traffic[call.own.id])
+
+
+async def state(call: Call) -> schema.ServiceState:
+    return await state_of(call.service, call.own)
 
 
 async def export(call: Call) -> Stream:
@@ -189,7 +206,11 @@ async def evaluate(call: Call) -> Any:
 async def experiments(call: Call) -> schema.Experiments:
     if call.service.is_replaying:
         raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
-    return schema.Experiments([call.service.describe(one) for one in call.service.experiments])
+    service = call.service
+    public = service.public if call.by == PUBLIC.id else None
+    return schema.Experiments(
+        [service.describe(one) for one in service.experiments if public is None or one.name == public]
+    )
 
 
 async def experiment(call: Call) -> schema.ExperimentInfo:
@@ -299,7 +320,8 @@ HANDLERS: dict[str, Callable[[Call], Awaitable[Any]]] = {
     one.__name__: one
     for one in (
         decide, reward, rewards, activate, cancel, retract, decision, explain, tree, treemap, top, series, search,
-        export, evaluate, experiments, experiment, put_experiment, put_tree, put_model, model, actions, refit, keys,
+        recent, prior, state, export, evaluate, experiments, experiment, put_experiment, put_tree, put_model, model,
+        actions, refit, keys,
         create_key, revoke_key, health, ready, metrics, openapi,
     )
 }  # fmt: skip

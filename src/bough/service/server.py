@@ -116,7 +116,7 @@ def _serve(
         log.close()
         raise
     events = Events(quiet=settings.quiet)
-    service = Service(log, settings, events)
+    service = Service(log, settings, events, public=experiment if demo else None)
     if demo:
         from bough.service.visits import visit
 

@@ -17,15 +17,18 @@ from bough.service.aside import aside
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
 from bough.service.experiment import Experiment
+from bough.service.exploration import Exploration
 from bough.service.keeper import Keeper
 from bough.service.learner import Refused
 from bough.service.log.base import Log, LogError
 from bough.service.metrics import Metrics
 from bough.service.problems import Problem
-from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
+from bough.service.records import ChangeRow, DecisionRow, ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
 from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded, Stated
 from bough.service.settings import Settings
+from bough.service.short_memory import ShortMemory
+from bough.service.state_view import RecentRequests
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
 from bough.service.writer import Writer
@@ -40,7 +43,13 @@ class Service:
     """One process of the service."""
 
     def __init__(
-        self, log: Log, settings: Settings, events: Events, now: Callable[[], float] = time.time, seed: Any = None
+        self,
+        log: Log,
+        settings: Settings,
+        events: Events,
+        now: Callable[[], float] = time.time,
+        seed: Any = None,
+        public: str | None = None,
     ) -> None:
         self.log, self.settings, self.events, self.now, self._seed = log, settings, events, now, seed
         self.metrics = Metrics()
@@ -50,6 +59,10 @@ class Service:
         self.changer = Changer(self)
         self.keeper = Keeper(self)
         self.traffic: dict[int, Traffic] = {}
+        self.recent, self.answers = RecentRequests(), ShortMemory()
+        self.public = public
+        """The experiment that can be read without a key; None for none."""
+        self._explorations: dict[int, Exploration] = {}
         self.followed: dict[int, Position] = {}
         """Up to where the decisions of each experiment are counted in its traffic."""
         self.refusals: dict[Position, str] = {}
@@ -128,9 +141,17 @@ class Service:
                 id = experiment.id
                 read = self.log.decisions_after
                 while found := await asyncio.to_thread(read, id, self.followed[id], _COUNTED_AT_ONCE):
-                    self.traffic[id].note_decisions([row for _, row in found])
+                    rows = [row for _, row in found]
+                    self.traffic[id].note_decisions(rows)
                     self.followed[id] = found[-1][0]
+                    await asyncio.to_thread(self._judge, experiment, rows)
             await asyncio.sleep(self.settings.keeper_interval)
+
+    def _judge(self, experiment: Experiment, rows: list[DecisionRow]) -> None:
+        """Find out which of some decisions explored."""
+        if experiment.agent is not None:
+            known = self._explorations.setdefault(experiment.id, Exploration(self._seed))
+            known.judge(experiment.agent, rows, self.traffic[experiment.id], self.now())
 
     async def stop(self) -> None:
         """Commit what waits, and end."""
@@ -264,6 +285,8 @@ class Service:
         for record in records:
             if isinstance(record, OutcomeRow) and record.kind != "retracted":
                 outcomes.setdefault(record.experiment, []).append(record)
+            elif isinstance(record, ChangeRow) and record.experiment in self.traffic and not refused:
+                self.traffic[record.experiment].history.note_change(record)
         for id, rows in outcomes.items():
             if id in self.traffic:
                 self.traffic[id].note_outcomes(rows, self._by_id[id].config.learning)
