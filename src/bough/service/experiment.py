@@ -248,7 +248,7 @@ class Experiment(Learner):
             else:
                 row = self._outcome(decision, slot, CLOSE, now, "default", None)
                 row.value = float(self.config.default or 0.0)
-            row.learn = decision.mode != "frozen" and self.config.mode != "frozen" and self._is_learnable(row)
+            row.learn = self.config.mode != "frozen" and self._is_learnable(row)
             found.append(row)
         return Verdict(None, found, decision)
 

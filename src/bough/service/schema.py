@@ -77,8 +77,8 @@ class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     default: Finite | None = None
     """The reward of a decision that got none until its window closed; None for no such thing."""
     propensity: Literal["asked", "always", "later"] = "asked"
-    samples: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
-    """Draws that a propensity is estimated from."""
+    samples: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    """Draws that a propensity is estimated from, at most; other requests wait for them."""
     half_life: Annotated[float, Meta(gt=0, le=1e12)] | None = None
     """Seconds after which a reward counts half; None for rewards that do not fade."""
     keep_contexts: Annotated[float, Meta(gt=0, le=36_500)] | None = None
