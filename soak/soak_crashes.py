@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import postgres
-from service_crashes import Plan, crash, model
+from service_crashes import Plan, crash, small_model
 from service_process import ServiceProcess
 
 SEED = int(os.environ.get("SEED", time.time_ns() % 1_000_000))
@@ -29,17 +29,18 @@ def run(
     """Kill as planned; what is wrong afterwards is a failure."""
     with capsys.disabled(), process:
         report = crash(process, plan, strike)
-        print(f"{report.kills} kills, {report.acknowledged} answers, {len(report.wrong)} of them wrong", flush=True)
+        done = f"{report.kills} kills, {report.acknowledged} answers, {report.changes} changes"
+        print(f"{done}, {len(report.wrong)} wrong", flush=True)
     assert report.wrong == [], plan
     assert report.kills == plan.kills
 
 
 def test_nothing_is_lost_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(ServiceProcess(tmp_path, model=model()), Plan(SEED, round(200 * KILLS)), capsys)
+    run(ServiceProcess(tmp_path, model=small_model()), Plan(SEED, round(200 * KILLS)), capsys)
 
 
 def test_nothing_is_lost_on_postgresql(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    process = ServiceProcess(tmp_path, database=postgres.empty_log(), model=model())
+    process = ServiceProcess(tmp_path, database=postgres.empty_log(), model=small_model())
     run(process, Plan(SEED + 1, round(50 * KILLS)), capsys)
 
 
@@ -50,5 +51,5 @@ def test_nothing_is_lost_when_postgresql_itself_is_killed(tmp_path: Path, capsys
         server.kill()
         server.start()
 
-    process = ServiceProcess(tmp_path, database=postgres.empty_log(), model=model())
+    process = ServiceProcess(tmp_path, database=postgres.empty_log(), model=small_model())
     run(process, Plan(SEED + 2, round(10 * KILLS), "PostgreSQL"), capsys, kill_and_start)

@@ -19,6 +19,7 @@ from bough.service.log.base import Log, LogError
 from bough.service.records import ChangeRow, OutcomeRow, Position
 from bough.service.schema import ExperimentConfig, TreeBody
 from log_rows import a_decision, an_outcome, append
+from service_crashes import small_model
 from service_driver import Driver
 from service_load import Ledger, load
 from service_posterior import difference, library, moments, served_moments, settle
@@ -171,7 +172,7 @@ def test_the_posterior_is_the_librarys_after_changes_of_the_catalogue(
 def test_two_services_on_postgresql_end_alike(tmp_path: Path) -> None:
     """Both are under load, one is killed, and both have learned all of it in the end."""
     address = postgres.empty_log()
-    first, second = (ServiceProcess(tmp_path, database=address, model=KINDS["gaussian"]) for _ in range(2))
+    first, second = (ServiceProcess(tmp_path, database=address, model=small_model()) for _ in range(2))
     with first, second:
         second.token = first.token
         _load_both(first, second, "before", 300)

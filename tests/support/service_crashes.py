@@ -48,10 +48,12 @@ class Report(NamedTuple):
 
     kills: int
     acknowledged: int
+    changes: int
+    """Of the catalogue."""
     wrong: list[str]
 
 
-def model() -> bough.GaussianModel:
+def small_model() -> bough.GaussianModel:
     """The model of both experiments."""
     return bough.GaussianModel(bough.Tree.balanced(branching=5, height=2))
 
@@ -73,10 +75,10 @@ def crash(process: ServiceProcess, plan: Plan, strike: Callable[[], None] | None
             asyncio.run(_ask_again(process, ledger, rng, n_before))
             wrong = ledger.faults
         if wrong:
-            return Report(number, ledger.acknowledged, wrong)
+            return Report(number, ledger.acknowledged, len(ledger.added), wrong)
     with closing(_opened(process)) as log:
         wrong = checker.check(log) or _learned_once(process, checker, log) or _posterior(process, log)
-    return Report(plan.kills, ledger.acknowledged, wrong)
+    return Report(plan.kills, ledger.acknowledged, len(ledger.added), wrong)
 
 
 def _begin(process: ServiceProcess) -> None:

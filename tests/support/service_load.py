@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bough.service.log.base import Log
-from bough.service.records import CANCEL, CLOSE, OutcomeRow, Position
+from bough.service.records import CANCEL, CLOSE, ChangeRow, OutcomeRow, Position
 from service_http import PATIENCE, Answer, Connection, GoneError
 
 KINDS = ("plain", "deferred", "cancelled", "duplicated", "conflicting", "batch", "bare")
 """What a client does: reward; activate first; cancel; ask for all twice; ask with another body; many at once; no id."""
+CATEGORY = 1  # that actions are added below
+_BETWEEN_CHANGES = 200  # answers
 _PIECE = 5_000
 
 
@@ -43,6 +45,8 @@ class Ledger:
 
     entries: list[Entry] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    """Actions of which it was acknowledged that they are in the catalogue."""
     acknowledged: int = 0
     is_over: bool = False
     """Whether clients are to stop."""
@@ -70,6 +74,26 @@ class Client:
         try:
             while not self._ledger.is_over:
                 await self._work_off([self._new() for _ in range(self._rng.choice((1, 1, 1, 5)))])
+        except GoneError:
+            return
+
+    async def change(self) -> None:
+        """Add actions now and then, until the service is gone, or enough has been done."""
+        due = self._ledger.acknowledged
+        try:
+            while not self._ledger.is_over:
+                if self._ledger.acknowledged < due:
+                    await asyncio.sleep(0.005)
+                    await self._connection.call("GET", "/health")  # by which a service that is gone is noticed
+                    continue
+                due = self._ledger.acknowledged + _BETWEEN_CHANGES
+                name = f"{self._name}.{next(self._count)}"
+                body = {"op": "add", "name": name, "under": CATEGORY}
+                answer = await self.patiently(f"/v1/{self._experiments[0]}/actions", body)
+                if answer.status == 200:
+                    self._ledger.added.append(name)
+                else:
+                    self._ledger.fault(f"{answer.status} and not 200 for {body}: {answer.body}")
         except GoneError:
             return
 
@@ -182,10 +206,10 @@ def _reward(entry: Entry) -> dict[str, Any]:
 
 
 async def load(port: int, token: str, ledger: Ledger, seed: str, clients: int, experiments: tuple[str, ...]) -> None:
-    """Many clients at once, until the service is gone."""
-    connections = [Connection(port, token) for _ in range(clients)]
-    work = [Client(connection, ledger, f"{seed}.{i}", experiments).work() for i, connection in enumerate(connections)]
-    await asyncio.gather(*work)
+    """Many clients at once, and one who changes the catalogue, until the service is gone."""
+    connections = [Connection(port, token) for _ in range(clients + 1)]
+    crowd = [Client(connection, ledger, f"{seed}.{i}", experiments) for i, connection in enumerate(connections)]
+    await asyncio.gather(crowd.pop().change(), *(client.work() for client in crowd))
     for connection in connections:
         await connection.close()
 
@@ -210,6 +234,7 @@ class Checker:
         self._ledger, self.names = ledger, experiments
         self._actions: dict[str, Any] = {}
         self._outcomes: dict[str, list[OutcomeRow]] = {}
+        self._added: set[str] = set()
         self._read = {id: (Position(), Position()) for id in experiments}
         self._checked = 0
         self.learnable: Counter[str] = Counter()
@@ -222,6 +247,7 @@ class Checker:
         wrong = list(self._ledger.faults)
         for entry in self._ledger.entries:
             wrong += self._of_entry(entry)
+        wrong += [f"lost: that {name} was added" for name in self._ledger.added if name not in self._added]
         sent = {entry.id for entry in self._ledger.entries}
         n_bare = sum(entry.id is None for entry in self._ledger.entries)
         unknown = [id for id in self._actions if id not in sent]
@@ -237,7 +263,9 @@ class Checker:
                 self._actions[row.id] = row.actions[0]
         for record in log.records(id, recorded, log.end()):
             recorded = record.position
-            if isinstance(record, OutcomeRow):
+            if isinstance(record, ChangeRow) and record.kind == "action":
+                self._added.update(record.body["names"])
+            elif isinstance(record, OutcomeRow):
                 self._outcomes.setdefault(record.decision, []).append(record)
                 self.learnable[name] += record.learn
         self._read[id] = decided, recorded

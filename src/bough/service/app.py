@@ -103,6 +103,7 @@ class App:
         experiment: str | None = None
         status, headers, payload = 500, [_JSON], b""
         stream: Stream | None = None
+        first = b""
         try:
             page = _PAGE.get(scope["raw_path"])
             if page is not None and scope["method"] in ("GET", "HEAD"):
@@ -125,9 +126,10 @@ class App:
             query = None if route.query is None else read_query(route.query, scope["query_string"])
             found = None
             if experiment is not None and route.name != "put_experiment":
-                found = service.experiment(experiment)
+                found = await service.find(experiment)
             reply = await HANDLERS[route.name](Call(service, parameters, found, body, query, key_id or ""))
             if isinstance(reply, Stream):
+                first = await anext(reply.parts, b"")  # what fails at once can still be answered as a problem
                 status, headers, stream = 200, [(b"content-type", reply.media.encode())], reply
             elif isinstance(reply, Reply):
                 status, headers = reply.status, [(b"content-type", reply.media.encode())] if reply.media else []
@@ -162,7 +164,7 @@ class App:
         else:
             headers += [(b"content-disposition", f'attachment; filename="{stream.name}"'.encode())]
             try:
-                sent = await _stream(send, status, headers, stream.parts)
+                sent = await _stream(send, status, headers, first, stream.parts)
             except Exception as error:  # the server closes what is not complete, so that the client can tell
                 service.events.failed("an answer could not be sent to its end", error, request_id=id)
                 code = "internal"
@@ -225,9 +227,12 @@ def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
         raise Problem("invalid-body", "the body is nested too deeply", remedy="send a flat JSON object") from None
 
 
-async def _stream(send: Send, status: int, headers: list[tuple[bytes, bytes]], parts: AsyncIterator[bytes]) -> int:
+async def _stream(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], first: bytes, parts: AsyncIterator[bytes]
+) -> int:
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    sent = 0
+    await send({"type": "http.response.body", "body": first, "more_body": True})
+    sent = len(first)
     async for part in parts:
         sent += len(part)
         await send({"type": "http.response.body", "body": part, "more_body": True})

@@ -157,7 +157,7 @@ class Experiment(Learner):
                     raise _conflict(
                         decision,
                         f"has the reward {row.value:g} already, and not {asked.value:g}",
-                        "retract the first one, or give rewards a reward_id each",
+                        "a decision has one reward, unless each has a reward_id and learning is at_close",
                         code="same-id",
                     )
                 return Verdict(_rewarded(asked, self._status(row, decision), True))

@@ -22,6 +22,8 @@ from bough.service.routes import BYTES
 from bough.service.service import Service
 from bough.service.state_view import recent_decisions, state_of
 
+_TOGETHER = 500  # rewards of a batch that are logged at once, so that other requests come in between
+
 
 class Call(NamedTuple):
     """A request that has been read and allowed."""
@@ -61,8 +63,10 @@ async def reward(call: Call) -> schema.Rewarded:
 
 
 async def rewards(call: Call) -> schema.RewardResults:
-    waiting = [call.service.reward(call.own, asked) for asked in call.body.rewards]
-    found = await asyncio.gather(*waiting, return_exceptions=True)
+    found: list[Any] = []
+    for start in range(0, len(call.body.rewards), _TOGETHER):
+        waiting = [call.service.reward(call.own, asked) for asked in call.body.rewards[start : start + _TOGETHER]]
+        found += await asyncio.gather(*waiting, return_exceptions=True)
     results = [_result(asked, one) for asked, one in zip(call.body.rewards, found, strict=True)]
     return schema.RewardResults(results, sum(one.status == "refused" for one in results))
 
@@ -190,7 +194,10 @@ async def export(call: Call) -> Stream:
 
 
 async def evaluate(call: Call) -> Any:
-    return await asyncio.to_thread(judged, call.service.log, call.own, call.body)
+    if call.service.judging.locked():
+        raise Problem("conflict", "an evaluation is running; wait until it is done")
+    async with call.service.judging:
+        return await asyncio.to_thread(judged, call.service.log, call.own, call.body)
 
 
 # -- experiments ---------------------------------------------------------------------------------
@@ -226,9 +233,9 @@ async def put_model(call: Call) -> schema.Accepted:
 
 async def model(call: Call) -> Reply:
     call.own.ready_agent()
-    log = call.service.log
+    log, version = call.service.log, call.own.model_version  # before the rows are read, so that they have it
     rows = await asyncio.to_thread(log.models, call.own.id)
-    [digest] = [row.digest for row in rows if row.version == call.own.model_version]
+    [digest] = [row.digest for row in rows if row.version == version]
     return Reply(200, await asyncio.to_thread(log.file, digest), BYTES)
 
 
@@ -261,7 +268,7 @@ async def create_key(call: Call) -> Reply:
         transaction.add_change(ChangeRow(0, row.created, "key", call.by, {"created": row.id}))
 
     await call.service.changer.append(work)
-    call.service.keys_changed()
+    await asyncio.to_thread(call.service.keys_changed)
     made = schema.KeyMade(row.id, call.body.scopes, row.created, row.experiment, row.rate, token=token)
     return Reply(201, made)
 
@@ -269,14 +276,13 @@ async def create_key(call: Call) -> Reply:
 async def revoke_key(call: Call) -> Reply:
     id, now = call.parameters["id"], call.service.now()
 
-    def work(transaction: Any) -> bool:
+    def work(transaction: Any) -> None:
         transaction.add_change(ChangeRow(0, now, "key", call.by, {"revoked": id}))
-        found: bool = transaction.revoke_key(id, now)
-        return found
+        if not transaction.revoke_key(id, now):  # and nothing is logged
+            raise Problem("unknown-key", f"there is no key {id!r} to revoke", value=id, remedy="see GET /v1/keys")
 
-    if not await call.service.changer.append(work):
-        raise Problem("unknown-key", f"there is no key {id!r} to revoke", value=id, remedy="see GET /v1/keys")
-    call.service.keys_changed()
+    await call.service.changer.append(work)
+    await asyncio.to_thread(call.service.keys_changed)
     return Reply(204, b"", None)
 
 
@@ -292,7 +298,7 @@ async def ready(call: Call) -> schema.Ready:
     if service.is_replaying:
         raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
     if service.writer.failure is not None:
-        raise Problem("not-written", f"the log could not be written: {service.writer.failure}", retry_after=5.0)
+        raise Problem("not-written", "the log could not be written; the service's own log says why", retry_after=5.0)
     if service.is_draining:
         raise Problem("overloaded", "the service is about to stop; ask another one", retry_after=1.0)
     lag = await service.lag()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -35,6 +37,7 @@ from bough.service.writer import Writer
 _KEPT_REFUSALS = 1_000
 _AGAIN = 2.0  # seconds after which replay is tried again
 _COUNTED_AT_ONCE = 2_000  # decisions
+_THREADS = 32
 
 
 class Service:
@@ -65,12 +68,15 @@ class Service:
         """Up to where the decisions of each experiment are counted in its traffic."""
         self.refusals: dict[Position, str] = {}
         """Why records could not be learned; the last of them."""
+        self.judging = asyncio.Lock()
+        """Held while a policy is judged: that takes long, and much memory."""
         self.is_draining = False
         """Whether it is about to stop, and balancers are to send nothing more."""
         self.also: list[Callable[[], Any]] = []
         """What else goes on while it lives, such as visits of the demo."""
         self._by_id: dict[int, Experiment] = {}
         self._by_name: dict[str, Experiment] = {}
+        self._looking = threading.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._not_kept: Refused = []
 
@@ -78,6 +84,9 @@ class Service:
 
     async def start(self) -> None:
         """Begin to replay the log; decisions can be asked for when that is done."""
+        # The few threads that there are unless told otherwise could all be at work for people who look at something,
+        # and the tail would wait for one.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "bough"))
         self._tasks.append(asyncio.create_task(self._replay_and_go_on(), name="replay"))
 
     async def _replay_and_go_on(self) -> None:
@@ -177,12 +186,15 @@ class Service:
         """All experiments, by number."""
         return [self._by_id[id] for id in sorted(self._by_id)]
 
+    async def find(self, name: str) -> Experiment:
+        """The experiment of a name, also one that another process has made since."""
+        if name not in self._by_name and not self.is_replaying:
+            await asyncio.to_thread(self._look_for_experiments)
+        return self.experiment(name)
+
     def experiment(self, name: str) -> Experiment:
-        """The experiment of a name; a problem where there is none, or the log is not replayed yet."""
+        """The experiment of a name; a problem where none is known, or the log is not replayed yet."""
         found = self._by_name.get(name)
-        if found is None and not self.is_replaying:
-            self._look_for_experiments()
-            found = self._by_name.get(name)
         if self.is_replaying:
             raise Problem(
                 "not-replayed", "the log is being replayed; try again in a second", remedy="try again", retry_after=1.0
@@ -196,6 +208,10 @@ class Service:
             )
         return found
 
+    def knows(self, id: int) -> bool:
+        """Whether there is no need to look for an experiment in the log."""
+        return id in self._by_id
+
     def experiment_of(self, id: int) -> Experiment | None:
         """The experiment with a number, also one that another process has made since."""
         if id not in self._by_id:
@@ -203,9 +219,14 @@ class Service:
         return self._by_id.get(id)
 
     def _look_for_experiments(self) -> None:
-        for row in self.log.experiments():
-            if row.id not in self._by_id:
-                self._take(row)
+        """Have all experiments of the log be known; it asks the database, and so is for a thread."""
+        with self._looking:  # two threads that find the same one would learn into one, and forget it for the other
+            for row in self.log.experiments():
+                if row.id not in self._by_id:
+                    self._take(row)
+                    agent = self._by_id[row.id].agent
+                    if agent is not None:
+                        warm_up(agent)
 
     def _take(self, row: ExperimentRow) -> None:
         experiment, self.traffic[row.id], self.followed[row.id] = restored(self.log, row, self._seed, self.events)
@@ -262,6 +283,10 @@ class Service:
         self.metrics.committed(rows, seconds)
         self.tail.wake()
 
+    def not_committed(self, error: LogError) -> None:
+        """A commit has failed, after others have succeeded."""
+        self.events.failed("the log could not be written", error)
+
     def heard(self, records: list[Record], refused: Refused) -> None:
         """Records were learned from."""
         outcomes: dict[int, list[OutcomeRow]] = {}
@@ -298,11 +323,6 @@ class Service:
             except BaseException:
                 self._not_kept = found + self._not_kept
                 raise
-
-    def model_came(self, experiment: Experiment) -> None:
-        """Have kernels ready before the first decision by another model; for a thread."""
-        if experiment.agent is not None:
-            warm_up(experiment.agent)
 
     def keys_changed(self) -> None:
         """Keys were made or revoked."""
