@@ -1,4 +1,4 @@
-"""A browser, and a service with a shop, both started once for all tests of this folder."""
+"""A browser, started once for each file, and a service with a shop, started once for all of them."""
 
 import pytest
 
@@ -24,9 +24,9 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=why))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Debian's chromium."""
+    """Debian's chromium, for one file: while it is open no other test of this process can run a loop of asyncio's."""
     with browsing.browser() as opened:
         yield opened
 
