@@ -43,6 +43,7 @@ class Experiment(Learner):
 
     >>> import bough
     >>> from bough.service.records import ChangeRow
+    >>> from bough.service.schema import ExperimentConfig
     >>> shop = Experiment(1, "shop", ExperimentConfig(), seed=0)
     >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]))
     >>> shop.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), model)
