@@ -43,7 +43,8 @@ class DecisionRow(msgspec.Struct):
     """Best first; in the mode observe the caller's own."""
     context: Context | None
     offered: dict[str, Any] | None
-    """`k`, `among` and `exclude`, as far as they were given; and `suggested`, in the mode observe."""
+    """`k`, `among` and `exclude`, as far as they were given; `drawn`, the score of the first action in the draw that
+    decided; and `suggested`, in the mode observe."""
     model_version: int
     learned_xid: int
     """With `learned_seq`: how far in the log the model had learned."""
