@@ -243,12 +243,14 @@ def test_a_full_disk_is_503_and_the_service_goes_on_by_itself_when_there_is_room
         check_shape(answer)
         assert not process.is_ready()
         assert process.ask("GET", "/v1/shop/decisions/d0").status == 200
+        rewards = {"rewards": [{"decision_id": id, "value": 1.0} for id in acknowledged]}
+        assert process.ask("POST", "/v1/shop/rewards", rewards).code == "not-written", "a batch is to be sent again"
         assert process.pid is not None
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         process.until(lambda: process.ask("POST", "/v1/shop/decide", body).status == 200)
         process.until(process.is_ready)
-        reward = {"decision_id": body["decision_id"], "value": 1.0}
-        assert process.ask("POST", "/v1/shop/reward", reward).status == 200
+        answer = process.ask("POST", "/v1/shop/rewards", rewards)
+        assert {one["status"] for one in answer.body["results"]} == {"learned"}
         with closing(open_log(process.data, exclusive=False)) as log:
             found = [row.id for _, row in log.decisions_after(1, Position(), 1_000_000)]
         assert found == [*acknowledged, body["decision_id"]]

@@ -62,6 +62,9 @@ async def reward(call: Call) -> schema.Rewarded:
 async def rewards(call: Call) -> schema.RewardResults:
     waiting = [call.service.reward(call.own, asked) for asked in call.body.rewards]
     found = await asyncio.gather(*waiting, return_exceptions=True)
+    for one in found:
+        if isinstance(one, Problem) and one.status == 503:
+            raise one  # sent again, the whole of it is safe: what was logged is answered as before
     results = [_result(asked, one) for asked, one in zip(call.body.rewards, found, strict=True)]
     return schema.RewardResults(results, sum(one.status == "refused" for one in results))
 
