@@ -74,6 +74,7 @@ def test_the_public_names_are_these():
         "summarise",
         "theory",
         "warm_up",
+        "write_dashboard",
     ]
     assert bough._HOME.keys() == set(bough.__all__)
     assert set(bough.__all__) <= set(dir(bough))

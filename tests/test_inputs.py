@@ -637,6 +637,9 @@ CALLS = {
     "transformed": (bough.Features(["r"], [0.0], [1.0]).transform, ()),
     "inverted": (bough.Features(["r"], [0.0], [1.0]).inverse, ()),
     "features' actions": (lambda v: bough.prior_from_features(TREE, WIDE, v), ()),
+    "page's title": (lambda v: AGENT.dashboard("page.html", title=v), {"None", "text", "no text"}),
+    "page's path": (AGENT.dashboard, {"text"}),
+    "page's agent": (lambda v: bough.write_dashboard(v, "page.html"), ()),
     "spread": (lambda v: bough.prior_from_features(TREE, WIDE, [*TREE.actions] * 2, spread=v), ()),
     "rows' actions": (
         lambda v: bough.Statistics.from_rows(v, [1.0, 2.0]),

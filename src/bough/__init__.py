@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bough.policies.thompson import TS, FlatTS, HierTS
     from bough.policies.warm_up import warm_up
     from bough.posterior import Posterior
+    from bough.service.agent_page import write_dashboard
     from bough.simulation import problems
     from bough.simulation.result import Comparison, Simulation
     from bough.simulation.simulate import simulate
@@ -107,6 +108,7 @@ _HOME = {
     "summarise": "bough.data.logs",
     "theory": "bough.theory",
     "warm_up": "bough.policies.warm_up",
+    "write_dashboard": "bough.service.agent_page",
 }
 
 _MODULES = ("data", "problems", "theory")
@@ -170,6 +172,7 @@ __all__ = [
     "summarise",
     "theory",
     "warm_up",
+    "write_dashboard",
 ]
 
 __version__ = version("bough")

@@ -40,6 +40,7 @@ def test_the_commands_are_these():
         "bound",
         "fit",
         "show",
+        "dashboard",
         "decide",
         "best",
         "evaluate",

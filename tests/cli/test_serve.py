@@ -216,7 +216,8 @@ def test_json_is_one_document(here, capsys):
     given = parser.make_parser().parse_args(["serve", *SHOP, "--json"])
     serve._say(given, Started("http://127.0.0.1:8000", "bough_abc", "shop"))
     found = json.loads(capsys.readouterr().out)
-    assert found == {"address": "http://127.0.0.1:8000", "key": "bough_abc", "experiment": "shop"}
+    link = "http://127.0.0.1:8000/#key=bough_abc&experiment=shop"
+    assert found == {"address": "http://127.0.0.1:8000", "key": "bough_abc", "experiment": "shop", "dashboard": link}
 
 
 def test_it_stops_at_once_also_while_it_compiles_kernels(here):

@@ -1,11 +1,11 @@
-"""What the commands about agents in files take: show, decide, best, evaluate and adopt."""
+"""What the commands about agents in files take: show, dashboard, decide, best, evaluate and adopt."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from bough.cli import adopt, best, decide, evaluate, show
+from bough.cli import adopt, best, dashboard, decide, evaluate, show
 from bough.cli.layout import Parser
 from bough.cli.options import TREE_READS, add_context_option, add_json_option, add_tree_option
 
@@ -30,6 +30,27 @@ def add_show(subparsers: Any) -> None:
     )
     add_json_option(command)
     command.set_defaults(run=show.show)
+
+
+def add_dashboard(subparsers: Any) -> None:
+    command = subparsers.add_parser(
+        "dashboard",
+        help="write what an agent in a file has learned as a page",
+        description="Write what an agent in a file has learned as one self-contained HTML page: a map of the tree, the "
+        "best actions, why they are, and what the prior says. It needs no network and no service, and can be sent to "
+        "anybody. Of a large tree it has the 20,000 nodes with the most rewards, and says what it leaves out.",
+        examples=(
+            "bough dashboard agent.bough --out page.html",
+            "bough dashboard agent.bough --out page.html --title 'The shop in May'",
+        ),
+    )
+    command.add_argument("agent", type=Path, metavar="AGENT", help="a file that an agent's save wrote")
+    command.add_argument("--out", type=Path, required=True, metavar="PAGE", help="the page to write")
+    command.add_argument(
+        "--title", default=None, metavar="TEXT", help="what the page says it is of (default: the file's name)"
+    )
+    add_json_option(command)
+    command.set_defaults(run=dashboard.dashboard)
 
 
 def add_decide(subparsers: Any) -> None:

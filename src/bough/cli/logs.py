@@ -18,6 +18,7 @@ T = TypeVar("T")
 _BUSY_WAIT = 0.005  # seconds between tries to write, while a service does
 _PATIENCE = 30.0  # seconds of such tries
 _EXTRAS = {
+    "dashboard": ("msgspec",),
     "serve": ("msgspec", "uvicorn", "starlette", "httptools", "prometheus_client"),
     "postgres": ("psycopg", "psycopg_pool"),
 }

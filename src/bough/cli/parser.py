@@ -45,6 +45,7 @@ def make_parser() -> Parser:
         _add_bound,
         _add_fit,
         agent_parser.add_show,
+        agent_parser.add_dashboard,
         agent_parser.add_decide,
         agent_parser.add_best,
         agent_parser.add_evaluate,

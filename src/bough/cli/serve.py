@@ -44,13 +44,26 @@ def serve(given: argparse.Namespace) -> None:
 def _say(given: argparse.Namespace, started: Started) -> None:
     """Print where it is, and the first key."""
     address, key, experiment = started
-    lines = [f"bough {bough.__version__} serves {address}; Ctrl-C stops it"]
+    link = dashboard_link(address, None if given.demo else key, experiment)
+    lines = [f"bough {bough.__version__} serves {address}; Ctrl-C stops it", "", f"dashboard: {link}"]
     if key is not None:
         lines += ["", f"key: {key}", "It has all scopes, and is shown this once."]
         if experiment is not None:
             lines += ["", f"curl {address}/v1/{experiment}/decide -H 'Authorization: Bearer {key}' -d '{{}}'"]
-    output.show(given, "\n".join(lines), {"address": address, "key": key, "experiment": experiment})
+    results = {"address": address, "key": key, "experiment": experiment, "dashboard": link}
+    output.show(given, "\n".join(lines), results)
     sys.stdout.flush()
+
+
+def dashboard_link(address: str, key: str | None, experiment: str | None) -> str:
+    """Where the dashboard is. What stands behind the # never reaches a server or its logs.
+
+    >>> dashboard_link("http://127.0.0.1:8000", "bough_abc", "shop")
+    'http://127.0.0.1:8000/#key=bough_abc&experiment=shop'
+    """
+    known = {"key": key, "experiment": experiment}
+    rest = "&".join(f"{name}={value}" for name, value in known.items() if value is not None)
+    return f"{address}/#{rest}" if rest else f"{address}/"
 
 
 def settings_of(given: argparse.Namespace) -> Settings:

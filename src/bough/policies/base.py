@@ -148,6 +148,14 @@ class ScoringPolicy(ABC):
             names = self._names(self._decided(self._checked_context(context), k, among, exclude, missing, at_most))
             return names[0] if k is None else names
 
+    def _decide_with_score(
+        self, context: Any, k: int | None, among: Sequence[Any] | None, exclude: Sequence[Any] | None
+    ) -> tuple[list[Hashable], float]:
+        """The actions that `decide` chooses, as a list, and the score of the first."""
+        with self._moment:
+            chosen = self._decided(self._checked_context(context), k, among, exclude, "error", False)
+            return self._names(chosen), float(chosen.scores[0])
+
     def _checked_context(self, context: Any) -> Floats | None:
         model = self._model
         return None if context is None and model.is_scalar else checked_context(model, context)

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from bough.dashboard.page import SERVED_POLICY, File, served_files
 from bough.policies.decision import new_id
+from bough.service.auth import PUBLIC
 from bough.service.exports import Stream
 from bough.service.handlers import HANDLERS, Call, Reply
 from bough.service.limits import ClientGoneError, RateLimits, body_limits, read_body
@@ -37,6 +39,16 @@ def _decoder(route: Route) -> Callable[[bytes], Any] | None:
     return msgspec.json.Decoder(route.body).decode
 
 
+_PROBES = ("health", "ready", "metrics")
+"""What machines ask all the time; that a service is not ready yet is no failure."""
+_PAGE = {address.encode(): file for address, file in served_files().items()}
+_PAGE_HEADERS = (
+    (b"content-security-policy", SERVED_POLICY.encode()),
+    (b"cache-control", b"no-cache"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
 _DECODERS = {name: _decoder(route) for name, route in ROUTES.items()}
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -91,11 +103,19 @@ class App:
         experiment: str | None = None
         status, headers, payload = 500, [_JSON], b""
         stream: Stream | None = None
+        first = b""
         try:
+            page = _PAGE.get(scope["raw_path"])
+            if page is not None and scope["method"] in ("GET", "HEAD"):
+                await self._send_page(page, scope["method"], send)
+                return
             route, parameters = find(scope["method"], scope["raw_path"])
             experiment = parameters.get("experiment")
             if route.scope is not None:
-                key = service.keys.check(authorization, route.scope, experiment)
+                if authorization is None and _is_public(service, route, experiment):
+                    key = PUBLIC
+                else:
+                    key = service.keys.check(authorization, route.scope, experiment)
                 key_id = key.id
                 self._rates.take(key)
             body: Any = None
@@ -106,9 +126,10 @@ class App:
             query = None if route.query is None else read_query(route.query, scope["query_string"])
             found = None
             if experiment is not None and route.name != "put_experiment":
-                found = service.experiment(experiment)
+                found = await service.find(experiment)
             reply = await HANDLERS[route.name](Call(service, parameters, found, body, query, key_id or ""))
             if isinstance(reply, Stream):
+                first = await anext(reply.parts, b"")  # what fails at once can still be answered as a problem
                 status, headers, stream = 200, [(b"content-type", reply.media.encode())], reply
             elif isinstance(reply, Reply):
                 status, headers = reply.status, [(b"content-type", reply.media.encode())] if reply.media else []
@@ -143,14 +164,26 @@ class App:
         else:
             headers += [(b"content-disposition", f'attachment; filename="{stream.name}"'.encode())]
             try:
-                sent = await _stream(send, status, headers, stream.parts)
+                sent = await _stream(send, status, headers, first, stream.parts)
             except Exception as error:  # the server closes what is not complete, so that the client can tell
                 service.events.failed("an answer could not be sent to its end", error, request_id=id)
                 code = "internal"
         seconds = time.perf_counter() - began
         name = "" if route is None else route.name
         service.metrics.answered(name, status, seconds, code)
+        if name not in _PROBES:
+            service.recent.note(status)
         service.events.request(id, scope["method"], name, experiment, status, seconds, sent, key_id)
+
+    async def _send_page(self, page: File, method: str, send: Send) -> None:
+        """Send a file of the dashboard, which needs no key: it has no numbers in it."""
+        headers = [
+            (b"content-type", page.media.encode()),
+            (b"content-length", b"%d" % len(page.data)),
+            *_PAGE_HEADERS,
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else page.data})
 
     async def refuse(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer, as an ASGI application, where there are too many connections."""
@@ -172,6 +205,13 @@ class App:
         return problem.status, headers, encoded(problem.to_dict())
 
 
+def _is_public(service: Service, route: Route, experiment: str | None) -> bool:
+    """Whether this may be read without a key: of one experiment, if at all, everything but its log."""
+    if service.public is None or route.scope != "read" or route.method != "GET" or route.name == "export":
+        return False
+    return experiment == service.public or route.name == "experiments"
+
+
 def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
     try:
         return decode(body)
@@ -187,9 +227,12 @@ def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
         raise Problem("invalid-body", "the body is nested too deeply", remedy="send a flat JSON object") from None
 
 
-async def _stream(send: Send, status: int, headers: list[tuple[bytes, bytes]], parts: AsyncIterator[bytes]) -> int:
+async def _stream(
+    send: Send, status: int, headers: list[tuple[bytes, bytes]], first: bytes, parts: AsyncIterator[bytes]
+) -> int:
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    sent = 0
+    await send({"type": "http.response.body", "body": first, "more_body": True})
+    sent = len(first)
     async for part in parts:
         sent += len(part)
         await send({"type": "http.response.body", "body": part, "more_body": True})

@@ -21,6 +21,8 @@ from bough.service.records import KeyRow
 from bough.service.schema import Scope
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+PUBLIC = KeyRow("public", b"", ["read"], None, 200.0, 0.0)
+"""The key of those who have none, where an experiment can be read without one."""
 _LONGEST = 256
 """Headers longer than this hold no key, and are not hashed."""
 

@@ -9,6 +9,7 @@ import msgspec
 
 from bough.service.experiment import Experiment
 from bough.service.files import digest_of, file_of, tree_bytes
+from bough.service.learner import warm
 from bough.service.log.base import Log, LogError, Transaction
 from bough.service.problems import Problem, refused
 from bough.service.records import ChangeKind, ChangeRow, ExperimentRow, ModelRow
@@ -45,14 +46,14 @@ class Changer:
         """Make an experiment, or have one go by another configuration; also whether it is new."""
         service, body = self._service, msgspec.to_builtins(config)
         try:
-            experiment, is_new = service.experiment(name), False
+            experiment, is_new = await service.find(name), False
         except Problem as problem:
             if problem.code != "unknown-experiment":
                 raise
             row: ExperimentRow = await self.append(
                 lambda transaction: transaction.add_experiment(name, body, service.now())
             )
-            found = service.experiment_of(row.id)
+            found = await asyncio.to_thread(service.experiment_of, row.id)
             assert found is not None
             experiment, is_new = found, True
         if not is_new and experiment.config == config:
@@ -95,9 +96,11 @@ class Changer:
         async with self._lock(experiment.name):
             for _ in range(_MOST_TRIES):
                 if kind == "model":
-                    body["version"] = experiment.model_version + 1
+                    body["version"] = await self._next_version(experiment)
                 if "refit" not in body:  # the prior of a refit goes with any catalogue, and trying it takes long
                     await asyncio.to_thread(experiment.check, change, file)
+                    if kind == "model":
+                        await self._warm(experiment, file)
                 try:
                     await self.append(lambda transaction: _log(transaction, experiment, change, data))
                     break
@@ -110,6 +113,17 @@ class Changer:
         if why is not None:
             raise Problem("conflict", f"it is in the log, and could not be made: {why}")
         return Accepted(change.seq, experiment.model_version)
+
+    async def _next_version(self, experiment: Experiment) -> int:
+        """A version that there has not been, nor of a model that could not be made in the end."""
+        rows = await asyncio.to_thread(self._service.log.models, experiment.id)
+        return 1 + max([experiment.model_version, *(row.version for row in rows)])
+
+    async def _warm(self, experiment: Experiment, file: Any) -> None:
+        try:
+            await asyncio.to_thread(warm, file, experiment.config.half_life)
+        except ValueError as error:  # what it needs is not installed
+            raise refused(error, "conflict") from None
 
     async def append(self, work: Any) -> Any:
         """Do something in a transaction; a problem where the log cannot be written."""
@@ -141,8 +155,8 @@ class Changer:
     async def _refitted(self, experiment: Experiment, evidence: Any, by: str) -> None:
         service = self._service
         try:
-            data = await refitted_elsewhere(evidence)
-            accepted = await self.put_model(experiment, data, by, refit=True)
+            found = await refitted_elsewhere(evidence)
+            accepted = await self.put_model(experiment, found.file, by, refit=True, estimates=found.estimates)
             said = f"done: version {accepted.model_version}"
             service.metrics.refitted(True)
         except Exception as error:

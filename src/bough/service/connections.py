@@ -6,8 +6,12 @@ answer is taken. A few thousand clients that say nothing would keep everybody el
 
 from __future__ import annotations
 
+import fcntl
+import sys
+import termios
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -133,8 +137,16 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
         self._stop_waiting_until_taken()
 
+    def _left(self) -> int:
+        """Bytes that the client has not taken yet: those that wait here, and those that wait in the system."""
+        left: int = self.transport.get_write_buffer_size()
+        with suppress(OSError):  # a system that does not tell
+            number = self.transport.get_extra_info("socket").fileno()
+            left += int.from_bytes(fcntl.ioctl(number, termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        return left
+
     def _wait_until_taken(self) -> None:
-        self._not_taken = self.transport.get_write_buffer_size()
+        self._not_taken = self._left()
         self._until_taken = self.loop.call_later(self._patience.answer_seconds, self._waited_until_taken)
 
     def _stop_waiting_until_taken(self) -> None:
@@ -143,7 +155,7 @@ class Connection(HttpToolsProtocol):
             self._until_taken = None
 
     def _waited_until_taken(self) -> None:
-        if self.transport.get_write_buffer_size() < self._not_taken:  # slow, and honest
+        if self._left() < self._not_taken:  # slow, and honest
             self._wait_until_taken()
         else:
             self.transport.abort()

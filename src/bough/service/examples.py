@@ -52,11 +52,13 @@ _ALL: tuple[Struct, ...] = (
     schema.Explained(
         _ID, "tea/green",
         [
-            schema.ExplainedNode("", 0, 0.11, 0.1, 0.12, 1, 1, 40_000, 1.0, 0.112, 41_250),
-            schema.ExplainedNode("tea", 1, 0.14, 0.12, 0.16, 1, 12, 9_000, 0.225, 0.143, 9_300),
-            schema.ExplainedNode("tea/green", 2, 0.17, 0.13, 0.21, 1, 40, 310, 0.00775, 0.174, 320),
+            schema.ExplainedNode("", 0, 0.11, 0.1, 0.12, 1, 1, 40_000, 1.0, 0.112, 41_250, []),
+            schema.ExplainedNode("tea", 1, 0.14, 0.12, 0.16, 1, 12, 9_000, 0.225, 0.143, 9_300, []),
+            schema.ExplainedNode("tea/green", 2, 0.17, 0.13, 0.21, 1, 40, 310, 0.00775, 0.174, 320,
+                                 [schema.Sibling("tea/black", 0.15, 0.11, 0.19, 280, 2)]),
         ],
-        "tea/green has the highest mean of 40; rewards there are 0.174 on average", "by what is known now", None, 0.004,
+        "tea/green has the highest mean of 40; rewards there are 0.174 on average", "by what is known now",
+        None, 0.004, 0.19,
     ),
     schema.TreeView(
         ["", "tea"], 1, 0.12, 0.16, 9_000,
@@ -65,14 +67,25 @@ _ALL: tuple[Struct, ...] = (
         ),
     ),
     schema.TreeColumns(
-        ["", "tea"], 1, 0.12, 0.16, 9_000, [0.5, 0.4, 0.3],
+        ["", "tea"], 1, 0.12, 0.16, 9_000, [0.5, 0.4, 0.3], "/",
         schema.TreeNodes(
-            ["tea", "tea/green"], [-1, 0], [0.14, 0.17], [0.01, 0.02], [0.143, 0.174], [9_300, 320], [39, 0], []
+            ["tea", "tea/green"], [-1, 0], [0.14, 0.17], [0.01, 0.02], [0.143, 0.174], [9_300, 320], [39, 0], [],
+            [0.12, 0.13], [0.16, 0.21], [1],
         ),
     ),
-    schema.Top([schema.BestNode("tea/green", 0.17, 0.02, 0.174, 320, 0.13, 0.21)], 40_000, _AT),
+    schema.Top(
+        [schema.BestNode("tea/green", 0.17, 0.02, 0.174, 320, 0.13, 0.21, ["", "tea", "tea/green"], None)], 40_000, _AT
+    ),
     schema.Series(60, [int(_AT), int(_AT) + 60], [120, 131], [14, 0], [0.11, None], [0.05, None], [0.17, None],
-                  [0, 1], [None, None]),
+                  [0, 1], [None, None], [0.2, None], [0.004, None], [schema.Change(_AT + 70.0, "mode", "mode frozen")]),
+    schema.RecentDecisions([schema.RecentDecision(_ID, _AT, "tea/green", ["", "tea", "tea/green"], 2, 1.0)]),
+    schema.PriorView(
+        "gaussian", 0.1, 0.25,
+        [schema.PriorLevel(0, 0.02, None, None, 0.2, 1, 1), schema.PriorLevel(1, 0.05, 0.03, 0.1, 0.5, 30, 28),
+         schema.PriorLevel(2, 0.03, 0.02, 0.04, 0.3, 10_416, 607)],
+        10_416, 9_809, 3, schema.Fitted(_AT, 2, True, {"depth 1": [0.05, 0.03, 0.1], "depth 2": [0.03, 0.02, 0.04]}),
+    ),
+    schema.ServiceState(_AT, "learn", 0.0, 41_250, 40_000, 720, 0, [], _AT - 20.0, 5_000, 0, True),
     schema.Found([schema.FoundNode("tea/green", 0.17, 0.02, 0.174, 320, ["", "tea", "tea/green"], False)]),
     schema.Evaluation(
         38_000, 0.11, [schema.Estimate("snips", 0.13, 0.12, 0.14, 0.02, 0.01, 0.03)], True, ["38000 rows were used"]

@@ -71,12 +71,10 @@ class Experiment(Learner):
                     context, k=asked.k, among=asked.among, exclude=asked.exclude, samples=config.samples
                 )
                 actions, propensity = made.actions, made.propensities
-            elif plain:
-                actions = [agent.decide(context)]
-            elif asked.k is None:
-                actions = [agent.decide(context, among=asked.among, exclude=asked.exclude)]
+                offered = {"drawn": made.scores[0]}
             else:
-                actions = agent.decide(context, k=asked.k, among=asked.among, exclude=asked.exclude)
+                actions, drawn = agent._decide_with_score(context, asked.k, asked.among, asked.exclude)
+                offered = {"drawn": drawn}
         except KeyError as error:
             raise refused(error, "unknown-action") from None
         except ValueError as error:
@@ -159,7 +157,7 @@ class Experiment(Learner):
                     raise _conflict(
                         decision,
                         f"has the reward {row.value:g} already, and not {asked.value:g}",
-                        "retract the first one, or give rewards a reward_id each",
+                        "a decision has one reward, unless each has a reward_id and learning is at_close",
                         code="same-id",
                     )
                 return Verdict(_rewarded(asked, self._status(row, decision), True))
@@ -250,7 +248,7 @@ class Experiment(Learner):
             else:
                 row = self._outcome(decision, slot, CLOSE, now, "default", None)
                 row.value = float(self.config.default or 0.0)
-            row.learn = decision.mode != "frozen" and self.config.mode != "frozen" and self._is_learnable(row)
+            row.learn = self.config.mode != "frozen" and self._is_learnable(row)
             found.append(row)
         return Verdict(None, found, decision)
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from bough.best import best_of
 from bough.policies.posterior_policy import PosteriorPolicy
-from bough.service.node_numbers import Moment, fields, moment_of
+from bough.service.node_numbers import Moment, NodeNumbers, fields, moment_of
 from bough.service.records import DecisionRow, Name
-from bough.service.schema import Explained, ExplainedNode
+from bough.service.schema import Explained, ExplainedNode, Sibling
 from bough.service.traffic import Traffic
 from bough.tree.levels import level_of
 from bough.tree.names import UnknownNameError
 
+_BESIDE = 4  # siblings that a node is shown beside
 _CHEAP, _FEW = 2_500, 100_000  # nodes with rewards, and actions, of which it takes a tenth of a second what is best
 _SAMPLES = 1_000  # where it cannot be known exactly
 
@@ -48,13 +49,18 @@ def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | 
             nodes = _explained_nodes(moment, moment.catalogue.index(action))
             now = posterior.n_observations
     except (UnknownNameError, ValueError) as error:
-        return Explained(decision.id, action, [], "", f"it cannot be explained any more: {error}", propensity, None)
+        return Explained(
+            decision.id, action, [], "", f"it cannot be explained any more: {error}", propensity, None, None
+        )
     seen = "1 reward" if now == 1 else f"{now:,} rewards"
     note = f"by what is known now, from {seen}; it was decided by version {decision.model_version} of the model"
     if without:
         note += ", in a context that has been deleted: these numbers are of the average context"
     gain = _gain_left(agent, action, decision)
-    return Explained(decision.id, action, nodes, _sentence(nodes), note, propensity, gain)
+    drawn = None if decision.offered is None else decision.offered.get("drawn")
+    if drawn is not None:
+        drawn = float(np.asarray(model.likelihood.mean_reward(np.array([drawn])))[0])
+    return Explained(decision.id, action, nodes, _sentence(nodes), note, propensity, gain, drawn)
 
 
 def _explained_nodes(moment: Moment, end: int) -> list[ExplainedNode]:
@@ -62,20 +68,35 @@ def _explained_nodes(moment: Moment, end: int) -> list[ExplainedNode]:
     below, above = moment.catalogue.children(path[:-1])
     counts = np.isin(below, path) | ~np.isin(below, list(moment.retired))
     below, above = below[counts], above[counts]
-    reward = np.asarray(moment.likelihood.expected_reward(*moment.scores(below)))
+    scores = moment.scores(below)
+    reward = np.asarray(moment.likelihood.expected_reward(*scores))
     numbers = moment.numbers(path)
     weights, total = moment.weights(path)
     found = []
     for i, (name, mean, _, observed, decisions) in enumerate(fields(moment, numbers)):
-        beside = reward[(above == i - 1) & (below != path[i])]
+        beside = np.flatnonzero((above == i - 1) & (below != path[i]))
+        rank = 1 + int((reward[beside] > mean).sum())
+        best = beside[np.argsort(-reward[beside], kind="stable")[:_BESIDE]]
+        others = moment.numbers(below[best], (scores[0][best], scores[1][best]))
         found.append(
             ExplainedNode(
                 name, level_of(moment.model.tree, i), mean, float(numbers.low[i]), float(numbers.high[i]),
-                1 + int((beside > mean).sum()), 1 + len(beside), round(float(weights[i])),
+                rank, 1 + len(beside), round(float(weights[i])),
                 float(weights[i]) / total if total > 0.0 else 0.0, observed, decisions,
+                _siblings(moment, others, rank),
             )
         )  # fmt: skip
     return found
+
+
+def _siblings(moment: Moment, numbers: NodeNumbers, rank: int) -> list[Sibling]:
+    """The best siblings of a node of some rank, which is counted among them."""
+    intervals = zip(numbers.low.tolist(), numbers.high.tolist(), strict=True)
+    rows = zip(fields(moment, numbers), intervals, strict=True)
+    return [
+        Sibling(name, mean, low, high, decisions, place + (place >= rank))
+        for place, ((name, mean, _, _, decisions), (low, high)) in enumerate(rows, start=1)
+    ]
 
 
 def _sentence(nodes: list[ExplainedNode]) -> str:

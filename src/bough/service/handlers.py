@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 import bough
 from bough.service import schema, views
-from bough.service.auth import make_key
+from bough.service.auth import PUBLIC, make_key
 from bough.service.experiment import Experiment
 from bough.service.exports import Stream, exported
 from bough.service.judgement import judged
@@ -20,6 +20,9 @@ from bough.service.problems import Problem, refused
 from bough.service.records import CANCEL, ChangeRow, Key, State
 from bough.service.routes import BYTES
 from bough.service.service import Service
+from bough.service.state_view import recent_decisions, state_of
+
+_TOGETHER = 500  # rewards of a batch that are logged at once, so that other requests come in between
 
 
 class Call(NamedTuple):
@@ -60,8 +63,10 @@ async def reward(call: Call) -> schema.Rewarded:
 
 
 async def rewards(call: Call) -> schema.RewardResults:
-    waiting = [call.service.reward(call.own, asked) for asked in call.body.rewards]
-    found = await asyncio.gather(*waiting, return_exceptions=True)
+    found: list[Any] = []
+    for start in range(0, len(call.body.rewards), _TOGETHER):
+        waiting = [call.service.reward(call.own, asked) for asked in call.body.rewards[start : start + _TOGETHER]]
+        found += await asyncio.gather(*waiting, return_exceptions=True)
     for one in found:
         if isinstance(one, Problem) and one.status == 503:
             raise one  # sent again, the whole of it is safe: what was logged is answered as before
@@ -150,15 +155,19 @@ async def treemap(call: Call) -> schema.TreeColumns:
     agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
     node = None if query.node is UNSET else query.node
     try:
-        return await asyncio.to_thread(views.tree, agent, traffic, node, query.levels, query.limit)
+        return await asyncio.to_thread(views.tree, agent, traffic, node, query.levels, query.limit, None, query.nodes)
     except KeyError as error:
         raise refused(error, "unknown-node", value=node) from None
 
 
 async def top(call: Call) -> Any:
-    agent, traffic = call.own.ready_agent(), call.service.traffic[call.own.id]
-    found = await asyncio.to_thread(views.top, agent, traffic, call.query.k)
-    return schema.Top(found, agent.posterior.n_observations, call.service.now())
+    agent, traffic, query = call.own.ready_agent(), call.service.traffic[call.own.id], call.query
+
+    def look() -> schema.Top:
+        found = views.top(agent, traffic, query.k, order=query.order)
+        return schema.Top(found, agent.posterior.n_observations, call.service.now())
+
+    return await call.service.answers.get((call.own.id, query.k, query.order), look)
 
 
 async def series(call: Call) -> Any:
@@ -171,12 +180,27 @@ async def search(call: Call) -> Any:
     return schema.Found(await asyncio.to_thread(views.search, agent, traffic, call.query.q, call.query.limit))
 
 
+async def recent(call: Call) -> schema.RecentDecisions:
+    return await recent_decisions(call.service, call.own, call.query.limit)
+
+
+async def prior(call: Call) -> schema.PriorView:
+    return await asyncio.to_thread(views.prior, call.own.ready_agent(), call.service.traffic[call.own.id])
+
+
+async def state(call: Call) -> schema.ServiceState:
+    return await state_of(call.service, call.own)
+
+
 async def export(call: Call) -> Stream:
     return exported(call.service.log, call.own, call.query)
 
 
 async def evaluate(call: Call) -> Any:
-    return await asyncio.to_thread(judged, call.service.log, call.own, call.body)
+    if call.service.judging.locked():
+        raise Problem("conflict", "an evaluation is running; wait until it is done")
+    async with call.service.judging:
+        return await asyncio.to_thread(judged, call.service.log, call.own, call.body)
 
 
 # -- experiments ---------------------------------------------------------------------------------
@@ -185,7 +209,11 @@ async def evaluate(call: Call) -> Any:
 async def experiments(call: Call) -> schema.Experiments:
     if call.service.is_replaying:
         raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
-    return schema.Experiments([call.service.describe(one) for one in call.service.experiments])
+    service = call.service
+    public = service.public if call.by == PUBLIC.id else None
+    return schema.Experiments(
+        [service.describe(one) for one in service.experiments if public is None or one.name == public]
+    )
 
 
 async def experiment(call: Call) -> schema.ExperimentInfo:
@@ -208,9 +236,9 @@ async def put_model(call: Call) -> schema.Accepted:
 
 async def model(call: Call) -> Reply:
     call.own.ready_agent()
-    log = call.service.log
+    log, version = call.service.log, call.own.model_version  # before the rows are read, so that they have it
     rows = await asyncio.to_thread(log.models, call.own.id)
-    [digest] = [row.digest for row in rows if row.version == call.own.model_version]
+    [digest] = [row.digest for row in rows if row.version == version]
     return Reply(200, await asyncio.to_thread(log.file, digest), BYTES)
 
 
@@ -243,7 +271,7 @@ async def create_key(call: Call) -> Reply:
         transaction.add_change(ChangeRow(0, row.created, "key", call.by, {"created": row.id}))
 
     await call.service.changer.append(work)
-    call.service.keys_changed()
+    await asyncio.to_thread(call.service.keys_changed)
     made = schema.KeyMade(row.id, call.body.scopes, row.created, row.experiment, row.rate, token=token)
     return Reply(201, made)
 
@@ -251,14 +279,13 @@ async def create_key(call: Call) -> Reply:
 async def revoke_key(call: Call) -> Reply:
     id, now = call.parameters["id"], call.service.now()
 
-    def work(transaction: Any) -> bool:
+    def work(transaction: Any) -> None:
         transaction.add_change(ChangeRow(0, now, "key", call.by, {"revoked": id}))
-        found: bool = transaction.revoke_key(id, now)
-        return found
+        if not transaction.revoke_key(id, now):  # and nothing is logged
+            raise Problem("unknown-key", f"there is no key {id!r} to revoke", value=id, remedy="see GET /v1/keys")
 
-    if not await call.service.changer.append(work):
-        raise Problem("unknown-key", f"there is no key {id!r} to revoke", value=id, remedy="see GET /v1/keys")
-    call.service.keys_changed()
+    await call.service.changer.append(work)
+    await asyncio.to_thread(call.service.keys_changed)
     return Reply(204, b"", None)
 
 
@@ -274,7 +301,7 @@ async def ready(call: Call) -> schema.Ready:
     if service.is_replaying:
         raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
     if service.writer.failure is not None:
-        raise Problem("not-written", f"the log could not be written: {service.writer.failure}", retry_after=5.0)
+        raise Problem("not-written", "the log could not be written; the service's own log says why", retry_after=5.0)
     if service.is_draining:
         raise Problem("overloaded", "the service is about to stop; ask another one", retry_after=1.0)
     lag = await service.lag()
@@ -296,7 +323,8 @@ HANDLERS: dict[str, Callable[[Call], Awaitable[Any]]] = {
     one.__name__: one
     for one in (
         decide, reward, rewards, activate, cancel, retract, decision, explain, tree, treemap, top, series, search,
-        export, evaluate, experiments, experiment, put_experiment, put_tree, put_model, model, actions, refit, keys,
+        recent, prior, state, export, evaluate, experiments, experiment, put_experiment, put_tree, put_model, model,
+        actions, refit, keys,
         create_key, revoke_key, health, ready, metrics, openapi,
     )
 }  # fmt: skip

@@ -13,6 +13,7 @@ from bough.data.rows import checked_context
 from bough.model.covariance import by_depth, by_height
 from bough.model.model import Model
 from bough.policies.thompson import HierTS
+from bough.policies.warm_up import warm_up
 from bough.service.problems import Problem, refused
 from bough.service.records import ChangeRow, Name, OutcomeRow, Position
 from bough.service.schema import ExperimentConfig
@@ -227,6 +228,12 @@ class Learner:
         check_names(file._model.tree)
         self.options = {name: value for name, value in file._options.items() if name != "refit"}
         return HierTS.resume(file.posterior, seed=self._seed, **self.options, half_life=half_life)
+
+
+def warm(file: Any, half_life: float | None) -> None:
+    """Have the kernels for a model, or an agent, of a file be there, before decisions would have to wait for them."""
+    model = file if isinstance(file, Model) else file._model
+    warm_up(HierTS(model, half_life=half_life))
 
 
 def prune_body(until: Position, n_learned: int) -> dict[str, Any]:

@@ -110,6 +110,11 @@ class Moment:
         score, variance = self.posterior._moments_of(None, self.context)
         return score[nodes], variance[nodes]
 
+    @property
+    def has_observations(self) -> Flags:
+        """Whether there are observations at or below the node of each slot; retired actions have slots without."""
+        return self._weights > 0.0
+
     def weights(self, nodes: Nodes) -> tuple[Floats, float]:
         """How many observations there are at or below nodes, and at all."""
         return self._at(nodes, self._weights, 0.0), float(self._weights[:1].sum())
@@ -171,11 +176,22 @@ def best_places(likelihood: Likelihood, score: Floats, variance: Floats, n: int)
         least -= _ROUNDING * abs(least)
         places = np.flatnonzero(_may_exceed(likelihood, score, variance, least))
     reward = np.asarray(likelihood.expected_reward(score[places], variance[places]))
-    best = np.argpartition(-reward, n - 1)[:n] if len(reward) > n else np.arange(len(reward))
-    worst = reward[best].min(initial=np.inf)
-    above, level = np.flatnonzero(reward > worst), np.flatnonzero(reward == worst)
+    found: Integers = places[largest_places(reward, n)]
+    return found
+
+
+def largest_places(values: Floats, n: int) -> Integers:
+    """Where the n largest values are, the largest first; of equal ones the first come first.
+
+    >>> largest_places(np.array([1.0, 3.0, 2.0, 3.0, 2.0]), 3).tolist()
+    [1, 3, 2]
+    """
+    if len(values) <= n:
+        return np.argsort(-values, kind="stable")
+    least = np.partition(values, len(values) - n)[len(values) - n]
+    above, level = np.flatnonzero(values > least), np.flatnonzero(values == least)
     chosen = np.concatenate([above, level[: n - len(above)]])
-    found: Integers = places[chosen[np.lexsort((chosen, -reward[chosen]))]]
+    found: Integers = chosen[np.lexsort((chosen, -values[chosen]))]
     return found
 
 

@@ -22,6 +22,9 @@ class _Hearer:
     def __init__(self, found: Restored) -> None:
         self._found = found
 
+    def knows(self, id: int) -> bool:  # noqa: ARG002
+        return True
+
     def experiment_of(self, id: int) -> Experiment | None:
         experiment = self._found.experiment
         return experiment if id == experiment.id else None
@@ -32,9 +35,6 @@ class _Hearer:
         self._found.traffic.note_outcomes(rows, self._found.experiment.config.learning)
 
     def keys_changed(self) -> None:
-        pass
-
-    def model_came(self, experiment: Experiment) -> None:
         pass
 
 

@@ -20,7 +20,10 @@ _REF = "#/components/schemas/{name}"
 _ABOUT = """Choose among very many actions, and learn from what comes of it.
 
 Every answer that is not a success is a problem in the shape of RFC 9457: what is wrong, the value, and the remedy. Its
-`type` is `urn:bough:problem:` and a code. A request with an id can be sent again, and is answered as the first time."""
+`type` is `urn:bough:problem:` and a code. A request with an id can be sent again, and is answered as the first time.
+
+A body is read as JSON, in UTF-8, whatever its `Content-Type` says; only a model is sent as it is. Every answer has a
+header `X-Request-Id`: the one of the request, where that is 1 to 128 printable letters without spaces, or a new one."""
 _MEANINGS = {
     200: "Done",
     201: "Made",

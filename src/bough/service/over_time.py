@@ -44,6 +44,9 @@ def series(traffic: Traffic, since: float, until: float, points: int = 240) -> S
         [high for _, _, high in means],
         [one.late for one in sums],
         [one.agreed / one.observed if one.observed else None for one in sums],
+        [one.explored / one.judged if one.judged else None for one in sums],
+        [one.gain / one.weighed if one.weighed else None for one in sums],
+        [change for change in traffic.history.changes if since <= change.at < until],
     )
 
 

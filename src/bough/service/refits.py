@@ -6,7 +6,7 @@ import asyncio
 import os
 import pickle
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from bough.data.rows import Observations
 from bough.learning.fit import fit_prior
@@ -61,16 +61,30 @@ def observations_of(experiment: Experiment, log: Log) -> Observations:
     )
 
 
-def refitted(model_file: bytes, data: Any, by: str) -> bytes:
-    """The file of the model with the prior that the data speak for."""
+class Refitted(NamedTuple):
+    """What a refit has learned."""
+
+    file: bytes
+    """The model with the prior that the data speak for."""
+    estimates: dict[str, list[float]]
+    """By depth or height: the variance, and where its 95% interval begins and ends."""
+
+
+def refitted(model_file: bytes, data: Any, by: str) -> Refitted:
+    """The prior that the data speak for."""
     model = start_of(model_file)
     assert isinstance(model, Model)
     root = model.classes.table[model.classes.of_node[0]]
     fit = fit_prior(model.tree, data, by, root=root, model=type(model), features=model.features)
-    return model_bytes(fit.model)
+    estimates = {
+        label: [float(one.value), float(one.low), float(one.high)]
+        for label, one in fit.estimates.items()
+        if label not in ("mean", "noise")
+    }
+    return Refitted(model_bytes(fit.model), estimates)
 
 
-async def refitted_elsewhere(evidence: tuple[bytes, Any, str]) -> bytes:
+async def refitted_elsewhere(evidence: tuple[bytes, Any, str]) -> Refitted:
     """`refitted`, in a process of its own, which gives way to decisions; it ends when nobody waits for it any more."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bough.service.refits",
@@ -84,13 +98,13 @@ async def refitted_elsewhere(evidence: tuple[bytes, Any, str]) -> bytes:
     if process.returncode:
         lines = said.decode(errors="replace").strip().splitlines()
         raise RuntimeError(lines[-1] if lines else f"it ended with {process.returncode}")
-    return found
+    return Refitted(*pickle.loads(found))
 
 
 def main() -> None:
-    """Read what `evidence_of` found from the standard input, and write the file of the model."""
+    """Read what `evidence_of` found from the standard input, and write what was learned."""
     os.nice(_POLITE)
-    sys.stdout.buffer.write(refitted(*pickle.loads(sys.stdin.buffer.read())))
+    sys.stdout.buffer.write(pickle.dumps(tuple(refitted(*pickle.loads(sys.stdin.buffer.read())))))
 
 
 if __name__ == "__main__":

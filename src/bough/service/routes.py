@@ -128,6 +128,18 @@ _TABLE = (
         "The nodes with a text in their names", schema.SearchQuery,
     ),
     Route(
+        "recent", "GET", "/v1/{experiment}/decisions", "read", None, {200: schema.RecentDecisions}, (),
+        "The last decisions, and what has come of them", schema.DecisionsQuery,
+    ),
+    Route(
+        "prior", "GET", "/v1/{experiment}/prior", "read", None, {200: schema.PriorView}, ("no-model",),
+        "What the model believed before all observations, level by level",
+    ),
+    Route(
+        "state", "GET", "/v1/{experiment}/state", "read", None, {200: schema.ServiceState}, (),
+        "How the service and the experiment are doing",
+    ),
+    Route(
         "export", "GET", "/v1/{experiment}/export", "read", None, {200: (NDJSON, PARQUET)}, ("conflict",),
         "The logged decisions with their rewards", schema.ExportQuery,
     ),

@@ -77,8 +77,8 @@ class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     default: Finite | None = None
     """The reward of a decision that got none until its window closed; None for no such thing."""
     propensity: Literal["asked", "always", "later"] = "asked"
-    samples: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
-    """Draws that a propensity is estimated from."""
+    samples: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+    """Draws that a propensity is estimated from, at most; other requests wait for them."""
     half_life: Annotated[float, Meta(gt=0, le=1e12)] | None = None
     """Seconds after which a reward counts half; None for rewards that do not fade."""
     keep_contexts: Annotated[float, Meta(gt=0, le=36_500)] | None = None
@@ -142,12 +142,25 @@ class TreeQuery(_Body):
     levels: Annotated[int, Meta(ge=1, le=4)] = 2
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 40
     """Children per node."""
+    nodes: Annotated[int, Meta(ge=1, le=20_000)] = 20_000
+    """Nodes in all; where there are more, those with the most decisions are shown."""
+
+
+Order = Literal["mean", "uncertain", "newest", "retired"]
 
 
 class TopQuery(_Body):
-    """The best actions."""
+    """The best actions, or others."""
 
     k: Annotated[int, Meta(ge=1, le=1_000)] = 20
+    order: Order = "mean"
+    """mean: the highest mean rewards; uncertain: the least known; newest: added last; retired: only those."""
+
+
+class DecisionsQuery(_Body):
+    """The last decisions."""
+
+    limit: Annotated[int, Meta(ge=1, le=50)] = 20
 
 
 class SeriesQuery(_Body):
@@ -294,6 +307,10 @@ class BestNode(Node):
 
     low: float
     high: float
+    path: list[Name]
+    """From the root to the node, itself included."""
+    added: float | None
+    """When it was added; None where it has been there from the start."""
 
 
 class Top(Struct):
@@ -318,6 +335,11 @@ class TreeNodes(Struct):
     """How many children of each are not shown."""
     retired: list[int]
     """The places of retired actions; not as long as the others."""
+    low: list[float]
+    """The 95% intervals of the mean rewards, in four digits."""
+    high: list[float]
+    added: list[int]
+    """The places of actions that were added since the beginning; not as long as the others."""
 
 
 class TreeColumns(Struct):
@@ -334,6 +356,8 @@ class TreeColumns(Struct):
     """How many rewards were observed at or below it."""
     prior_deviation: list[float]
     """What the deviation of a node of each depth, the root's first, was before all observations."""
+    sep: str
+    """What stands between the parts of names that are paths."""
     nodes: TreeNodes
 
 
@@ -374,6 +398,14 @@ class Found(Struct):
     nodes: list[FoundNode]
 
 
+class Change(Struct):
+    """A change of an experiment."""
+
+    at: float
+    kind: Literal["catalogue", "model", "mode"]
+    text: str
+
+
 class Series(Struct):
     """What happened over time, in spans of equal lengths: one entry for each."""
 
@@ -391,6 +423,23 @@ class Series(Struct):
     late: list[int]
     agreement: list[float | None]
     """The share of decisions in the mode observe that were as suggested; None where there were none."""
+    exploration: list[float | None]
+    """The share of decisions whose action was not the one with the highest mean; None where it is not known."""
+    gain_left: list[float | None]
+    """What the best action would earn more per decision than the chosen ones, as was expected; None where unknown."""
+    changes: list[Change]
+    """What was changed in that time, the first change first."""
+
+
+class Sibling(Struct):
+    """A node that another is compared with."""
+
+    name: Name
+    mean: float
+    low: float
+    high: float
+    decisions: int
+    rank: int
 
 
 class ExplainedNode(Struct):
@@ -410,6 +459,8 @@ class ExplainedNode(Struct):
     """Of all observations."""
     observed_mean: float | None
     decisions: int
+    beside: list[Sibling]
+    """The best of its siblings, the best one first; retired actions are not among them."""
 
 
 class Explained(Struct):
@@ -427,6 +478,99 @@ class Explained(Struct):
     """How likely it was to be chosen, as it was logged."""
     gain_left: float | None
     """What the best of the actions would earn more per decision, as far as is known; None where that takes long."""
+    drawn: float | None
+    """The mean reward that was drawn for the action when it was chosen; None where it was not logged."""
+
+
+class RecentDecision(Struct):
+    """One of the last decisions."""
+
+    decision_id: str
+    at: float
+    action: Name
+    """The first, where there are several."""
+    path: list[Name]
+    """From the root to the action; empty where there is no such action any more."""
+    actions: int
+    """How many actions it has."""
+    reward: float | None
+    """What came of its first action until now; None where nothing did."""
+
+
+class RecentDecisions(Struct):
+    """The last decisions, the last one first."""
+
+    decisions: list[RecentDecision]
+
+
+class PriorLevel(Struct):
+    """What the prior says of the nodes of one level."""
+
+    level: int | str
+    variance: float
+    """Of a node around its parent; in a model with contexts, of its score in the average context."""
+    low: float | None
+    """The 95% interval of the variance, where a refit has learned it."""
+    high: float | None
+    share: float
+    """Of the variance of an action's own mean, or score."""
+    nodes: int
+    touched: int
+    """How many of them have observations."""
+
+
+class Fitted(Struct):
+    """Where the model came from."""
+
+    at: float
+    version: int
+    refit: bool
+    """Whether the service has learned it from its own log."""
+    estimates: dict[str, list[float | None]]
+    """By depth or height: the variance, and the 95% interval of it."""
+
+
+class PriorView(Struct):
+    """What the model believed before all observations."""
+
+    kind: str
+    """The kind of rewards: gaussian, bernoulli, poisson."""
+    mean: float
+    """The mean reward of an action, before all observations."""
+    noise_variance: float | None
+    """Of a reward around its action's mean; None where rewards are counts."""
+    levels: list[PriorLevel]
+    actions: int
+    untouched: int
+    """How many actions have no observation."""
+    retired: int
+    fitted: Fitted | None
+    """None where it is not known where the model came from."""
+
+
+class ServiceState(Struct):
+    """How the service and an experiment are doing."""
+
+    at: float
+    mode: Mode
+    lag: float
+    """Seconds that this process is behind the log."""
+    decisions: int
+    rewards: int
+    nodes_tried: int
+    """How many nodes have observations."""
+    quarantined: int
+    """How many records could not be learned."""
+    quarantine: list[str]
+    """Why; the last of them."""
+    snapshot: float | None
+    """When the last snapshot was written; None where there is none."""
+    requests: int
+    """In the last 15 minutes, to this process."""
+    errors: int
+    """Those of them that the service failed at: with a status of 500 or more."""
+    keeper: bool
+    """Whether this process is the one that closes windows and writes snapshots."""
 
 
 class ExperimentInfo(Struct):

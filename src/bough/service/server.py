@@ -29,6 +29,7 @@ from bough.service.records import ChangeRow
 from bough.service.service import Service
 from bough.service.settings import Settings
 
+_KEPT_OPEN = 75  # seconds without a request; balancers keep connections for 60
 _SWITCH_INTERVAL = 0.001  # seconds: Python's 5 ms are long beside a request
 _OTHER_FILES = 256  # that the process has open beside its connections
 
@@ -116,7 +117,7 @@ def _serve(
         log.close()
         raise
     events = Events(quiet=settings.quiet)
-    service = Service(log, settings, events)
+    service = Service(log, settings, events, public=experiment if demo else None)
     if demo:
         from bough.service.visits import visit
 
@@ -158,6 +159,7 @@ def server_of(app: App, settings: Settings, events: Events) -> uvicorn.Server:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        timeout_keep_alive=_KEPT_OPEN,
         timeout_graceful_shutdown=int(settings.grace_seconds),
     )
     return _Server(config, app.service)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -15,15 +17,18 @@ from bough.service.aside import aside
 from bough.service.auth import Keyring
 from bough.service.changes import Changer
 from bough.service.experiment import Experiment
+from bough.service.exploration import Exploration
 from bough.service.keeper import Keeper
 from bough.service.learner import Refused
 from bough.service.log.base import Log, LogError
 from bough.service.metrics import Metrics
 from bough.service.problems import Problem
-from bough.service.records import ExperimentRow, Key, OutcomeRow, Position, Record, State
+from bough.service.records import ChangeRow, DecisionRow, ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
 from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded, Stated
 from bough.service.settings import Settings
+from bough.service.short_memory import ShortMemory
+from bough.service.state_view import RecentRequests
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
 from bough.service.writer import Writer
@@ -31,13 +36,20 @@ from bough.service.writer import Writer
 _KEPT_REFUSALS = 1_000
 _AGAIN = 2.0  # seconds after which replay is tried again
 _COUNTED_AT_ONCE = 2_000  # decisions
+_THREADS = 32
 
 
 class Service:
     """One process of the service."""
 
     def __init__(
-        self, log: Log, settings: Settings, events: Events, now: Callable[[], float] = time.time, seed: Any = None
+        self,
+        log: Log,
+        settings: Settings,
+        events: Events,
+        now: Callable[[], float] = time.time,
+        seed: Any = None,
+        public: str | None = None,
     ) -> None:
         self.log, self.settings, self.events, self.now, self._seed = log, settings, events, now, seed
         self.metrics = Metrics()
@@ -47,16 +59,23 @@ class Service:
         self.changer = Changer(self)
         self.keeper = Keeper(self)
         self.traffic: dict[int, Traffic] = {}
+        self.recent, self.answers = RecentRequests(), ShortMemory()
+        self.public = public
+        """The experiment that can be read without a key; None for none."""
+        self._explorations: dict[int, Exploration] = {}
         self.followed: dict[int, Position] = {}
         """Up to where the decisions of each experiment are counted in its traffic."""
         self.refusals: dict[Position, str] = {}
         """Why records could not be learned; the last of them."""
+        self.judging = asyncio.Lock()
+        """Held while a policy is judged: that takes long, and much memory."""
         self.is_draining = False
         """Whether it is about to stop, and balancers are to send nothing more."""
         self.also: list[Callable[[], Any]] = []
         """What else goes on while it lives, such as visits of the demo."""
         self._by_id: dict[int, Experiment] = {}
         self._by_name: dict[str, Experiment] = {}
+        self._looking = threading.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._not_kept: Refused = []
 
@@ -64,6 +83,9 @@ class Service:
 
     async def start(self) -> None:
         """Begin to replay the log; decisions can be asked for when that is done."""
+        # The few threads that there are unless told otherwise could all be at work for people who look at something,
+        # and the tail would wait for one.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "bough"))
         self._tasks.append(asyncio.create_task(self._replay_and_go_on(), name="replay"))
 
     async def _replay_and_go_on(self) -> None:
@@ -119,9 +141,17 @@ class Service:
                 id = experiment.id
                 read = self.log.decisions_after
                 while found := await asyncio.to_thread(read, id, self.followed[id], _COUNTED_AT_ONCE):
-                    self.traffic[id].note_decisions([row for _, row in found])
+                    rows = [row for _, row in found]
+                    self.traffic[id].note_decisions(rows)
                     self.followed[id] = found[-1][0]
+                    await asyncio.to_thread(self._judge, experiment, rows)
             await asyncio.sleep(self.settings.keeper_interval)
+
+    def _judge(self, experiment: Experiment, rows: list[DecisionRow]) -> None:
+        """Find out which of some decisions explored."""
+        if experiment.agent is not None:
+            known = self._explorations.setdefault(experiment.id, Exploration(self._seed))
+            known.judge(experiment.agent, rows, self.traffic[experiment.id], self.now())
 
     async def stop(self) -> None:
         """Commit what waits, and end."""
@@ -148,12 +178,15 @@ class Service:
         """All experiments, by number."""
         return [self._by_id[id] for id in sorted(self._by_id)]
 
+    async def find(self, name: str) -> Experiment:
+        """The experiment of a name, also one that another process has made since."""
+        if name not in self._by_name and not self.is_replaying:
+            await asyncio.to_thread(self._look_for_experiments)
+        return self.experiment(name)
+
     def experiment(self, name: str) -> Experiment:
-        """The experiment of a name; a problem where there is none, or the log is not replayed yet."""
+        """The experiment of a name; a problem where none is known, or the log is not replayed yet."""
         found = self._by_name.get(name)
-        if found is None and not self.is_replaying:
-            self._look_for_experiments()
-            found = self._by_name.get(name)
         if self.is_replaying:
             raise Problem(
                 "not-replayed", "the log is being replayed; try again in a second", remedy="try again", retry_after=1.0
@@ -167,6 +200,10 @@ class Service:
             )
         return found
 
+    def knows(self, id: int) -> bool:
+        """Whether there is no need to look for an experiment in the log."""
+        return id in self._by_id
+
     def experiment_of(self, id: int) -> Experiment | None:
         """The experiment with a number, also one that another process has made since."""
         if id not in self._by_id:
@@ -174,9 +211,14 @@ class Service:
         return self._by_id.get(id)
 
     def _look_for_experiments(self) -> None:
-        for row in self.log.experiments():
-            if row.id not in self._by_id:
-                self._take(row)
+        """Have all experiments of the log be known; it asks the database, and so is for a thread."""
+        with self._looking:  # two threads that find the same one would learn into one, and forget it for the other
+            for row in self.log.experiments():
+                if row.id not in self._by_id:
+                    self._take(row)
+                    agent = self._by_id[row.id].agent
+                    if agent is not None:
+                        warm_up(agent)
 
     def _take(self, row: ExperimentRow) -> None:
         experiment, self.traffic[row.id], self.followed[row.id] = restored(self.log, row, self._seed, self.events)
@@ -233,12 +275,18 @@ class Service:
         self.metrics.committed(rows, seconds)
         self.tail.wake()
 
+    def not_committed(self, error: LogError) -> None:
+        """A commit has failed, after others have succeeded."""
+        self.events.failed("the log could not be written", error)
+
     def heard(self, records: list[Record], refused: Refused) -> None:
         """Records were learned from."""
         outcomes: dict[int, list[OutcomeRow]] = {}
         for record in records:
             if isinstance(record, OutcomeRow) and record.kind != "retracted":
                 outcomes.setdefault(record.experiment, []).append(record)
+            elif isinstance(record, ChangeRow) and record.experiment in self.traffic and not refused:
+                self.traffic[record.experiment].history.note_change(record)
         for id, rows in outcomes.items():
             if id in self.traffic:
                 self.traffic[id].note_outcomes(rows, self._by_id[id].config.learning)
@@ -267,11 +315,6 @@ class Service:
             except BaseException:
                 self._not_kept = found + self._not_kept
                 raise
-
-    def model_came(self, experiment: Experiment) -> None:
-        """Have kernels ready before the first decision by another model; for a thread."""
-        if experiment.agent is not None:
-            warm_up(experiment.agent)
 
     def keys_changed(self) -> None:
         """Keys were made or revoked."""

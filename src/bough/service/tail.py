@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bough.service.experiment import Experiment
 from bough.service.files import file_of
-from bough.service.learner import Refused
+from bough.service.learner import Refused, warm
 from bough.service.log.base import Log, LogError
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, OutcomeRow, Position, Record
@@ -23,6 +23,10 @@ _GATHER = 0.03  # seconds in which records of other processes gather, since each
 class Hearer(Protocol):
     """What hears of the log as it is read."""
 
+    def knows(self, id: int) -> bool:
+        """Whether there is no need to look for an experiment in the log."""
+        ...
+
     def experiment_of(self, id: int) -> Experiment | None:
         """The experiment with this number, also one that another process has made since."""
         ...
@@ -33,10 +37,6 @@ class Hearer(Protocol):
 
     def keys_changed(self) -> None:
         """Keys were made or revoked."""
-        ...
-
-    def model_came(self, experiment: Experiment) -> None:
-        """An experiment goes on by another model; called in a thread, and not while all is replayed."""
         ...
 
 
@@ -104,6 +104,7 @@ class Tail:
             records = self._log.read_after(self.position, _PIECE)
         else:
             records = await asyncio.to_thread(self._log.read_after, self.position, _PIECE)
+            await self._look_for_experiments(records)
         if len(records) < _PIECE:
             self.caught_up_at = self._now()
         self._is_stepping = True  # also where this ends before its time: what was learned is then ahead of the position
@@ -121,6 +122,12 @@ class Tail:
             async with self._learned:
                 self._learned.notify_all()
         return len(records)
+
+    async def _look_for_experiments(self, records: list[Record]) -> None:
+        """Have those be known that other processes have made, or the loop would have to wait for the database."""
+        for id in {record.experiment for record in records}:
+            if id and not self._hearer.knows(id):
+                await asyncio.to_thread(self._hearer.experiment_of, id)
 
     async def until(self, position: Position, patience: float = 30.0) -> None:
         """Wait until a record has been learned."""
@@ -146,6 +153,8 @@ class Tail:
 
     async def _apply_in_time(self, change: ChangeRow) -> Refused:
         """Make a change, in a thread if it takes long: decisions go on with what there is meanwhile."""
+        if change.kind == "key":  # all keys are read again
+            return await asyncio.to_thread(self._apply, change)
         if change.kind not in ("tree", "model"):
             return self._apply(change)
         self._is_applying = True
@@ -153,11 +162,7 @@ class Tail:
 
     def _apply_at_length(self, change: ChangeRow) -> Refused:
         try:
-            refused = self._apply(change)
-            experiment = self._hearer.experiment_of(change.experiment)
-            if experiment is not None and change.kind == "model" and not refused:
-                self._hearer.model_came(experiment)
-            return refused
+            return self._apply(change)
         finally:
             self._is_applying = False  # here: whoever waits may have been cancelled, and the thread goes on
 
@@ -171,6 +176,8 @@ class Tail:
         try:
             digest = change.body.get("digest")
             file = None if digest is None else file_of(change.kind, self._log.file(digest))
+            if change.kind == "model" and self.is_replayed and not change.body.get("refit"):
+                warm(file, experiment.config.half_life)  # before it decides, or decisions would wait for kernels
             experiment.apply(change, file)
         except LogError:  # it is there, and can be read later
             raise

@@ -14,6 +14,7 @@ from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import checked_context
 from bough.model.feature_names import INTERCEPT
 from bough.model.model import Model
+from bough.service.history import History
 from bough.service.records import Context, DecisionRow, Learning, Name, OutcomeRow
 from bough.tree.catalogue import Catalogue
 from bough.tree.tree import Tree
@@ -39,6 +40,14 @@ class Sums(NamedTuple):
     """Decisions in the mode observe."""
     agreed: int = 0
     """Those of them in which the caller's own actions were the suggested ones."""
+    judged: int = 0
+    """Decisions of which it is known whether they explored."""
+    explored: int = 0
+    """Those of them whose action was not the one with the highest mean."""
+    weighed: int = 0
+    """Decisions of which it is known what the best action was expected to earn more."""
+    gain: float = 0.0
+    """The sum of what it was expected to earn more."""
 
     def plus(self, other: Iterable[float]) -> Sums:
         """The sums of both.
@@ -80,6 +89,7 @@ class Traffic:
         self._unplaced: dict[Name, int] = {}
         self._context_sum: Floats | None = None
         self._n_contexts = 0
+        self.history = History()
 
     # -- what happens --------------------------------------------------------------------------
 
@@ -97,6 +107,14 @@ class Traffic:
                     sums[6] += _is_agreed(row)
                 if row.context is not None:
                     self._contexts.append(row.context)
+            self.history.note_decisions(rows[-_CONTEXTS:])
+
+    def note_exploration(self, at: float, judged: int, explored: int, weighed: int, gain: float) -> None:
+        """Count decisions of a minute by whether they explored, and what the best action was expected to earn more."""
+        with self._writing:
+            sums = self._minute(at)
+            for place, more in zip(range(7, 11), (judged, explored, weighed, gain), strict=True):
+                sums[place] += more
 
     def note_outcomes(self, rows: list[OutcomeRow], learning: Learning = "at_once") -> None:
         """Count rewards in the minutes in which they came.
@@ -245,7 +263,12 @@ class Traffic:
             names = msgspec.json.encode(list(self._count))
             counts = np.fromiter(self._count.values(), np.int64, len(self._count))
             contexts = None if self._context_sum is None else self._context_sum.tolist()
-            header = {"version": _VERSION, "contexts": contexts, "n_contexts": self._n_contexts}
+            header = {
+                "version": _VERSION,
+                "contexts": contexts,
+                "n_contexts": self._n_contexts,
+                "history": self.history.contents(),
+            }
         arrays = {
             "names": np.frombuffer(names, dtype=np.uint8),
             "decisions": counts,
@@ -279,6 +302,7 @@ class Traffic:
         if header["contexts"] is not None:
             traffic._context_sum = np.array(header["contexts"], dtype=np.float64)
             traffic._n_contexts = int(header["n_contexts"])
+        traffic.history = History.restored(header.get("history", {}))
         return traffic
 
 
@@ -288,8 +312,9 @@ def _is_agreed(row: DecisionRow) -> bool:
 
 
 def _summed(row: list[float]) -> Sums:
-    counts = [int(value) for value in row]
-    return Sums(*counts[:2], *row[2:4], *counts[4:])
+    """Sums of a row, in which all numbers are floating; counts are whole."""
+    whole = [int(value) for value in row]
+    return Sums(*whole)._replace(total=row[2], squares=row[3], gain=row[-1])
 
 
 class _Placed:

@@ -8,7 +8,7 @@ given, or else in the average context of the decisions.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,20 +17,18 @@ from bough._arrays import Floats, Integers, Nodes
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.explain import explained
 from bough.service.name_search import find_nodes
-from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields, moment_of
+from bough.service.node_numbers import Moment, NodeNumbers, best_places, fields, largest_places, moment_of
 from bough.service.over_time import series
+from bough.service.prior_view import prior
 from bough.service.records import Name
-from bough.service.schema import BestNode, FoundNode, TreeColumns, TreeNode, TreeNodes, TreeView
+from bough.service.schema import BestNode, FoundNode, Order, TreeColumns, TreeNode, TreeNodes, TreeView
 from bough.service.traffic import Traffic
 from bough.tree.levels import depth_of, level_of
 from bough.tree.name_columns import integer_of
 
-__all__ = ["Order", "explained", "nested", "search", "series", "top", "tree"]
+__all__ = ["Order", "explained", "nested", "prior", "search", "series", "top", "tree"]
 
 _DIGITS = 6  # that numbers of the tree are rounded to, so that an answer stays small
-
-Order = Literal["mean", "uncertain", "retired"]
-
 
 # -- the best --------------------------------------------------------------------------------------
 
@@ -45,8 +43,8 @@ def top(
 ) -> list[BestNode]:
     """The actions that are not retired, or the nodes of a level, with the highest mean rewards, the best first.
 
-    With ``order="uncertain"`` come those first of which least is known, and ``order="retired"`` has retired actions
-    only.
+    With ``order="uncertain"`` come those first of which least is known, with ``order="newest"`` only those that were
+    added since the beginning, the last one first, and ``order="retired"`` has retired actions only.
 
     >>> import bough
     >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
@@ -55,24 +53,49 @@ def top(
     ['tea/green', 'tea/black']
     """
     n = _checks.whole_number("n", n, least=1)
-    _checks.one_of("order", order, ("mean", "uncertain", "retired"))
+    _checks.one_of("order", order, get_args(Order))
+    added = traffic.history.added
     with moment_of(agent, traffic, context) as moment:
-        nodes = _candidates(moment, level, order == "retired")
+        if order == "newest":
+            nodes = _newest(moment, list(added))[:n]
+        else:
+            nodes = _candidates(moment, level, order == "retired")
         score, variance = moment.scores(nodes)
         moment.keep_slots()  # so that nobody has to wait for what follows
-    if order == "uncertain":
-        best = np.argsort(-variance, kind="stable")[:n]
+    if not len(nodes):
+        return []
+    if order == "newest":
+        best: Integers = np.arange(len(nodes))
+    elif order == "uncertain":
+        best = largest_places(variance, n)
     else:
         best = best_places(moment.likelihood, score, variance, n)
     numbers = moment.numbers(nodes[best], (score[best], variance[best]))
     intervals = zip(numbers.low.tolist(), numbers.high.tolist(), strict=True)
-    return [BestNode(*one, *interval) for one, interval in zip(fields(moment, numbers), intervals, strict=True)]
+    found = []
+    for node, one, interval in zip(nodes[best].tolist(), fields(moment, numbers), intervals, strict=True):
+        path = moment.names(np.array(moment.path(node), dtype=np.int32))
+        found.append(BestNode(*one, *interval, path, added.get(one[0])))
+    return found
+
+
+def _newest(moment: Moment, added: list[Name]) -> Nodes:
+    """The actions that were added, the last one first: those that are on top of the tree, and those that are told."""
+    catalogue = moment.catalogue
+    later = np.arange(catalogue.n_tree_nodes, len(catalogue.parents), dtype=np.int32)
+    later = later[~catalogue.are_gone(later)]
+    found = {node: None for node in (catalogue.find(name) for name in added[::-1]) if node >= 0}
+    found |= dict.fromkeys(later[::-1].tolist())
+    nodes = [node for node in found if catalogue.is_action(node) and node not in moment.retired]
+    return np.array(nodes, dtype=np.int32)
 
 
 def _candidates(moment: Moment, level: Any, retired: bool) -> Nodes:
     """The actions, or the nodes of a level, that are retired, or that are not."""
     catalogue, tree = moment.catalogue, moment.model.tree
     out = np.array(sorted(moment.retired), dtype=np.int32)
+    if level is None and retired:
+        return out
     if level is None:
         nodes = catalogue.actions
     else:
@@ -94,13 +117,16 @@ def tree(
     levels: int = 2,
     most: int = 40,
     context: Any = None,
+    most_nodes: int = 20_000,
 ) -> TreeColumns:
     """A node, the root unless given, its path, and its children down to some levels below it.
 
     A name that is a number may be given as text, unless another node is called so.
 
     Of each node at most the `most` children with the most decisions are shown, among equals those with the highest mean
-    rewards; `more` says how many are not. Numbers have six digits. A `KeyError` where there is no such node.
+    rewards; `more` says how many are not. There are at most about `most_nodes` in all: of the last level those below
+    the nodes with the most decisions. Numbers have six digits, and intervals four. A `KeyError` where there is no such
+    node.
 
     >>> import bough
     >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)
@@ -111,12 +137,14 @@ def tree(
     """
     levels = _checks.whole_number("levels", levels, least=0)
     most = _checks.whole_number("most", most, least=1)
+    room = _checks.whole_number("most_nodes", most_nodes, least=1) - 1
     with moment_of(agent, traffic, context) as moment:
         first = np.array([0 if node is None else _node(moment, node)], dtype=np.int32)
         path = np.array(moment.path(int(first[0])), dtype=np.int32)
         rows = [_Row(first, np.array([-1]), *moment.scores(first))]
         for _ in range(levels):
-            rows.append(_row_below(moment, rows[-1], most))
+            rows.append(_row_below(moment, rows[-1], most, room))
+            room -= len(rows[-1].nodes)
         rows[-1].count_children(moment)
         depth = moment.catalogue.depth(int(first[0]))
         moment.keep_slots()
@@ -130,10 +158,15 @@ def tree(
     )
     retired = [place for place, one in enumerate(nodes.tolist()) if one in moment.retired]
     low, high = float(numbers.low[0]), float(numbers.high[0])
+    new = traffic.history.added
+    added = [place for place, name in enumerate(names) if name in new] if new else []
     return TreeColumns(
         moment.names(path), level_of(moment.model.tree, depth), low, high, round(float(moment.weights(first)[0][0])),
-        short(np.array(moment.prior_deviations())).tolist(),
-        TreeNodes(names, above.tolist(), means, deviations, observed, decisions, more.tolist(), retired),
+        short(np.array(moment.prior_deviations())).tolist(), moment.model.tree.sep,
+        TreeNodes(
+            names, above.tolist(), means, deviations, observed, decisions, more.tolist(), retired,
+            short(numbers.low, 4).tolist(), short(numbers.high, 4).tolist(), added,
+        ),
     )  # fmt: skip
 
 
@@ -182,14 +215,20 @@ class _Row:
         return self.nodes, self.score, self.variance, self.n_children
 
 
-def _row_below(moment: Moment, row: _Row, most: int) -> _Row:
-    """The children to show of all nodes of a row, those of each in their order."""
+def _row_below(moment: Moment, row: _Row, most: int, room: int) -> _Row:
+    """The children to show of the nodes of a row, those of each in their order, as far as there is room for them."""
     below, above = row.count_children(moment)
+    shown = np.minimum(row.n_children, most)
+    if shown.sum() > room:  # only those below the nodes with the most decisions, so that the rest costs nothing
+        order = np.argsort(-moment.decisions[row.nodes], kind="stable")
+        opened = np.zeros(len(row.nodes), dtype=np.bool_)
+        opened[order[np.cumsum(shown[order]) <= room]] = True
+        below, above = below[opened[above]], above[opened[above]]
     score, variance = moment.scores(below)
     decisions = moment.decisions[below]
     reward = np.asarray(moment.likelihood.expected_reward(score, variance))
     order = np.lexsort((below, -reward, -decisions, above))
-    first = np.concatenate([[0], np.cumsum(row.n_children)[:-1]])
+    first = np.concatenate([[0], np.cumsum(np.bincount(above, minlength=len(row.nodes)))[:-1]])
     kept = order[np.arange(len(order)) - first[above[order]] < most]
     return _Row(below[kept], above[kept], score[kept], variance[kept])
 
@@ -200,8 +239,8 @@ def _rounded(numbers: NodeNumbers) -> NodeNumbers:
     return replace(numbers, **columns)
 
 
-def short(values: Floats) -> Floats:
-    """Numbers rounded to six significant digits, which JSON writes in as many.
+def short(values: Floats, digits: int = _DIGITS) -> Floats:
+    """Numbers rounded to so many significant digits, which JSON writes in as many.
 
     >>> short(np.array([0.123456789, -12345678.9, 0.0, np.nan])).tolist()
     [0.123457, -12345700.0, 0.0, nan]
@@ -210,7 +249,7 @@ def short(values: Floats) -> Floats:
     known = np.isfinite(size) & (size > 1e-300)
     exponent = np.zeros(len(values))
     np.log10(size, out=exponent, where=known)
-    places = _DIGITS - 1 - np.floor(exponent)
+    places = digits - 1 - np.floor(exponent)
     scale = 10.0 ** np.minimum(np.abs(places), 300.0)
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.where(places >= 0.0, np.rint(values * scale) / scale, np.rint(values / scale) * scale)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from bough.service.experiment import Experiment, Verdict
-from bough.service.log.base import Log, LogBusyError, LogError, LogFullError, Transaction
+from bough.service.log.base import Log, LogAwayError, LogBusyError, LogError, LogFullError, Transaction
 from bough.service.problems import Problem
 from bough.service.records import DecisionRow, Key, State
 from bough.service.schema import Decide, Decided
@@ -22,6 +22,7 @@ from bough.service.schema import Decide, Decided
 T = TypeVar("T")
 _BUSY_WAIT = 0.003  # seconds between tries to write, while another process does
 _PATIENCE = 10.0  # seconds of such tries
+_REMEMBERED = 10.0  # seconds for which a failure counts
 _GATHER = 0.001  # seconds in which requests gather, where a transaction takes several journeys to the database
 
 
@@ -30,6 +31,10 @@ class Watch(Protocol):
 
     def committed(self, rows: int, seconds: float) -> None:
         """So many rows were committed."""
+        ...
+
+    def not_committed(self, error: LogError) -> None:
+        """A commit has failed, after others have succeeded."""
         ...
 
 
@@ -64,8 +69,17 @@ class Writer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bough-writer")
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self.failure: str | None = None
-        """Why the last commit failed; None where it did not."""
+        self._failure: tuple[str, float] | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last commit failed; None where it did not, or a while ago.
+
+        Whoever is told so sends no more requests, and without requests nobody would learn that commits succeed again.
+        """
+        if self._failure is None or time.monotonic() - self._failure[1] > _REMEMBERED:
+            return None
+        return self._failure[0]
 
     @property
     def n_waiting(self) -> int:
@@ -134,22 +148,27 @@ class Writer:
         finally:
             self._task = None
 
-    async def _commit(self, batch: list[_Op]) -> None:
+    async def _commit(self, batch: list[_Op], again: bool = False) -> None:
         began = time.perf_counter()
         try:
             results = await self._patiently(batch)
+        except LogAwayError as error:
+            if again:  # one by one they would have to wait for a database that is away as often as there are of them
+                self._failed(batch, error)
+            else:
+                await self._commit(batch, again=True)
+            return
         except LogError as error:
-            self.failure = str(error)
             if len(batch) > 1 and not isinstance(error, (LogBusyError, LogFullError)):
                 for op in batch:  # one of them is to blame, and the others are not to suffer
                     await self._commit([op])
             else:
-                _fail(batch, not_written(error))
+                self._failed(batch, error)
             return
         except Exception as error:  # a fault of ours: whoever waits is to hear of it
             _fail(batch, error)
             return
-        self.failure = None
+        self._failure = None
         for future, result in results:
             if future.done():  # the client is gone
                 continue
@@ -158,6 +177,12 @@ class Writer:
             else:
                 future.set_result(result)
         self._watch.committed(len(batch), time.perf_counter() - began)
+
+    def _failed(self, batch: Sequence[_Op], error: LogError) -> None:
+        if self.failure is None:
+            self._watch.not_committed(error)
+        self._failure = str(error), time.monotonic()
+        _fail(batch, not_written(error))
 
     async def _patiently(self, batch: list[_Op]) -> list[_Result]:
         """Append and commit, again and again while another process writes."""
@@ -251,10 +276,11 @@ def _unknown(key: Key) -> Problem:
 
 
 def not_written(error: LogError) -> Problem:
-    """What is answered where the log could not be written."""
+    """What is answered where the log could not be written; where the database is, is nobody's business."""
+    why = error if isinstance(error, (LogBusyError, LogFullError)) else "the database failed"
     return Problem(
         "not-written",
-        f"nothing was logged: {error}; try again with the same id",
+        f"nothing was logged: {why}; try again with the same id",
         remedy="try again with the same id",
         retry_after=1.0,
     )

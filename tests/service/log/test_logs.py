@@ -562,6 +562,15 @@ def test_whole_decisions_go_with_their_outcomes_and_changes_stay(log):
     assert log.prune(1, 50.0, until, contexts_only=False) == 0
 
 
+def test_decisions_that_were_never_activated_go_too_and_do_not_keep_their_contexts_for_ever(log):
+    rows = [a_decision(id, at=1.0, context=[1.0], open=True, active=None) for id in ("d1", "d2")]
+    append(log, *rows, a_decision("open", at=1.0, context=[1.0], open=True, active=1.0, closes=1e9))
+    assert log.prune(1, 50.0, log.end(), contexts_only=True) == 2
+    assert [row.context for _, row in log.decisions_after(1, Position(), 10)] == [None, None, [1.0]]
+    assert log.prune(1, 50.0, log.end(), contexts_only=False) == 2
+    assert ids(log) == ["open"]
+
+
 def test_a_decision_with_an_outcome_that_no_snapshot_holds_keeps_all_of_them(log):
     append(log, a_decision("d1", at=1.0), an_outcome("d1", id="r1"))
     until = log.end()

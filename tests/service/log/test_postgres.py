@@ -11,8 +11,9 @@ import pytest
 import postgres
 from bough.service.log import postgres as postgres_log
 from bough.service.log import postgres_pruning, postgres_rows, postgres_transaction
-from bough.service.log.base import LogBusyError, LogError, LogFullError, LogSchemaError
+from bough.service.log.base import LogAwayError, LogBusyError, LogError, LogFullError, LogSchemaError
 from bough.service.log.migrations import steps
+from bough.service.log.postgres_connections import meaning
 from bough.service.records import Key, Position, SnapshotRow
 from log_rows import a_change, a_decision, an_outcome, append
 from threads import in_threads
@@ -417,3 +418,22 @@ def test_every_statement_goes_by_an_index_whatever_the_server_has_counted(server
         assert set(re.findall(r"Index (?:Only )?Scan.* using (\w+)", plan)) == indexes, f"{name}\n{plan}"
         assert plan.count("Index Cond") >= len(indexes), f"{name}\n{plan}"
         assert set(re.findall(r"Seq Scan on (\w+)", plan)) <= {"clock"}, f"{name}\n{plan}"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_away"),
+    [
+        (psycopg.OperationalError("connection refused"), True),
+        (psycopg.errors.AdminShutdown("terminating connection"), True),
+        (psycopg.errors.CannotConnectNow("the database system is starting up"), True),
+        (psycopg.errors.ConnectionFailure("server closed the connection"), True),
+        (psycopg.errors.TooManyConnections("sorry"), True),
+        (psycopg.errors.QueryCanceled("statement timeout"), False),
+        (psycopg.errors.UniqueViolation("duplicate key"), False),
+        (psycopg.errors.DiskFull("could not extend file"), False),
+        (psycopg.errors.DeadlockDetected("deadlock"), False),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_server_that_does_not_answer_is_told_from_one_that_refuses_a_row(error, is_away):
+    assert isinstance(meaning(error), LogAwayError) == is_away

@@ -37,6 +37,10 @@ class LogFullError(LogError):
     """The disk is full; it goes on when there is room again."""
 
 
+class LogAwayError(LogError):
+    """The database does not answer; whether it has kept the transaction is not known."""
+
+
 class LogSchemaError(ValueError):
     """The database has a schema that this bough cannot use; the message says what would."""
 
@@ -207,8 +211,9 @@ class Log(Protocol):
     def prune(self, experiment: int, before: float, until: Position, *, contexts_only: bool) -> int:
         """Delete contexts, or whole rows, of decisions before a time that are not open, with their outcomes.
 
-        Only outcomes up to a position go, which a snapshot must hold, and only decisions of which all have gone. It is
-        done in pieces, each in a transaction of its own. How many decisions it were.
+        One that was never activated waits for nothing, and goes too. Only outcomes up to a position go, which a
+        snapshot must hold, and only decisions of which all have gone. It is done in pieces, each in a transaction of
+        its own. How many decisions it were.
         """
         ...
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from bough.service.log.base import LogBusyError, LogError, LogFullError, LogSchemaError
+from bough.service.log.base import LogAwayError, LogBusyError, LogError, LogFullError, LogSchemaError
 from bough.service.log.migrations import migrate, steps
 
 CONNECT_SECONDS = 5
@@ -60,6 +60,7 @@ _BUSY = {
     "55P03",  # lock not available in time
 }
 _FULL = "53100"
+_AWAY = ("08", "57P", "53300")  # no connection, a server that stops or starts, too many connections
 _MOVED = "25006"  # the server takes no writes: it has become a standby, and another is the primary now
 
 
@@ -165,6 +166,8 @@ def meaning(error: Exception) -> LogError:
         return LogBusyError(f"another process holds what is to be written: {_said(error)}; try again soon")
     if state == _FULL:
         return LogFullError(f"the disk of PostgreSQL is full: {_said(error)}; it goes on when there is room again")
+    if isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(_AWAY)):
+        return LogAwayError(f"PostgreSQL does not answer: {_said(error)}")
     return LogError(f"PostgreSQL failed: {_said(error)}")
 
 

@@ -13,7 +13,7 @@ _PIECE = 1_000  # decisions per transaction
 # Decisions that someone else holds are left for the next time, so that pruning never waits, nor has two wait for each
 # other. Those with and without contexts have an index each, by age.
 _OLD = """SELECT seq, id, at FROM decisions
-WHERE experiment = %(experiment)s AND at < %(before)s AND (at, seq) > (%(at)s, %(seq)s) AND NOT open
+WHERE experiment = %(experiment)s AND at < %(before)s AND (at, seq) > (%(at)s, %(seq)s) AND (NOT open OR active IS NULL)
     AND context IS {context} ORDER BY at, seq LIMIT %(piece)s FOR UPDATE SKIP LOCKED"""
 # A statement of its own sees the outcomes that came until the decisions were locked.
 _CHOSEN = """WITH chosen AS (

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from bough.service.records import ChangeRow, Context, DecisionRow, ExperimentRow, Key, KeyRow, Name, OutcomeRow, Record
+from bough.service.records import ChangeRow, DecisionRow, ExperimentRow, Key, KeyRow, Name, OutcomeRow, Record
 
 _DECISION = {
     "experiment": "bigint",
@@ -103,7 +103,7 @@ N_DECISION = len(_DECISION) + 2
 _encode = msgspec.json.Encoder().encode
 _names = msgspec.json.Decoder(list[Name]).decode
 _name: Callable[[str], Name] = msgspec.json.Decoder(Name).decode
-_context: Callable[[str], Context] = msgspec.json.Decoder(Context).decode
+_context: Callable[[str], Any] = msgspec.json.Decoder(list[float] | dict[str, Any]).decode  # whatever has been logged
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _numbers = msgspec.json.Decoder(list[float]).decode
 _words = msgspec.json.Decoder(list[str]).decode

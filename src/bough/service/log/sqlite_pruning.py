@@ -16,10 +16,10 @@ Connections = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 # Read beside the writer: it is a scan, since few services prune often enough to be worth an index of their own.
 _OLD = """SELECT seq FROM decisions NOT INDEXED
-WHERE seq > ? AND experiment = ? AND at < ? AND open = 0 ORDER BY seq LIMIT ?"""
+WHERE seq > ? AND experiment = ? AND at < ? AND (open = 0 OR active IS NULL) ORDER BY seq LIMIT ?"""
 _CHOSEN = "CREATE TEMP TABLE IF NOT EXISTS chosen (seq INTEGER PRIMARY KEY)"
 _LEFT_OUT = """DELETE FROM chosen WHERE
-    NOT EXISTS (SELECT 1 FROM decisions AS d WHERE d.seq = chosen.seq AND d.open = 0)
+    NOT EXISTS (SELECT 1 FROM decisions AS d WHERE d.seq = chosen.seq AND (d.open = 0 OR d.active IS NULL))
     OR EXISTS (SELECT 1 FROM outcomes AS o WHERE o.decision_seq = chosen.seq AND o.seq > ?)"""
 _WITHOUT_CONTEXT = """DELETE FROM chosen WHERE
     NOT EXISTS (SELECT 1 FROM decisions AS d WHERE d.seq = chosen.seq AND d.context IS NOT NULL)

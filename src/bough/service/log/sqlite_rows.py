@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bough.service.records import ChangeRow, Context, DecisionRow, KeyRow, Name, OutcomeRow
+from bough.service.records import ChangeRow, DecisionRow, KeyRow, Name, OutcomeRow
 
 DECISION = (
     "seq, experiment, id, at, actions, context, offered, model_version, learned_xid, learned_seq, propensity, mode, "
@@ -23,7 +23,7 @@ KEY = "id, hash, scopes, experiment, rate, created, revoked"
 _encode = msgspec.json.Encoder().encode
 _names = msgspec.json.Decoder(list[Name]).decode
 _big = msgspec.json.Decoder(int).decode
-_context: Callable[[str], Context] = msgspec.json.Decoder(Context).decode
+_context: Callable[[str], Any] = msgspec.json.Decoder(list[float] | dict[str, Any]).decode  # whatever has been logged
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _numbers = msgspec.json.Decoder(list[float]).decode
 _words = msgspec.json.Decoder(list[str]).decode
