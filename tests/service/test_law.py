@@ -155,7 +155,7 @@ def test_propensities_that_come_later_are_those_of_the_model_as_it_was(
     for row in rows:
         until = Position(row.learned_xid, row.learned_seq)
         agent = fed([record for record in records if record.position <= until], files)
-        exclude = None if row.offered is None else row.offered["exclude"]
+        exclude = (row.offered or {}).get("exclude")
         right = agent.best(row.context, exclude=exclude, samples=samples, seed=7).of(row.actions[0])
         assert row.propensity is not None
         apart = abs(row.propensity[0] - right)
