@@ -14,7 +14,7 @@ from bough.service.learner import Learner
 from bough.service.records import Position
 from service_machine import Machine, PostgresMachine, SqliteMachine
 
-SETTINGS = hypothesis.settings(max_examples=20, stateful_step_count=15)
+SETTINGS = hypothesis.settings(max_examples=30, stateful_step_count=15)
 
 
 @pytest.mark.parametrize("machine", [SqliteMachine, PostgresMachine])

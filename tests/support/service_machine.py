@@ -43,9 +43,10 @@ moves = st.one_of(
     st.tuples(st.just("touch"), which, st.sampled_from(["activate", "cancel", "retract"]), st.booleans()),
     st.tuples(st.just("wait"), st.sampled_from([1.0, WINDOW, WINDOW, WINDOW + 1])),
     st.tuples(st.just("keep")),
+    st.tuples(st.just("configure"), st.booleans()),
     st.tuples(st.just("ask_for_what_is_not_there"), st.sampled_from(["reward", "activate", "cancel", "retract"])),
 )
-"""What clients, the clock and the keeper do, one thing after the other."""
+"""What clients, operators, the clock and the keeper do, one thing after the other."""
 
 
 class Machine(RuleBasedStateMachine):
@@ -168,17 +169,19 @@ class Machine(RuleBasedStateMachine):
 
     # -- changes -----------------------------------------------------------------------------------
 
+    def configure(self, frozen: bool) -> None:
+        """Whether rewards are learned changes."""
+        self.short.frozen = frozen
+        self.driver.configure(mode="frozen" if frozen else "learn", **self.config)
+
     @rule(
-        op=st.sampled_from(["freeze", "thaw", "refit", "add", "add", "retire", "retire", "restore", "move"]),
+        op=st.sampled_from(["refit", "add", "add", "retire", "retire", "restore", "move"]),
         number=st.integers(0, 7),
         under=st.sampled_from(["home", "food"]),
     )
     def change(self, op: str, number: int, under: str) -> None:
-        """The configuration, the catalogue or the model changes."""
-        if op in ("freeze", "thaw"):
-            self.short.frozen = op == "freeze"
-            self.driver.configure(mode="frozen" if self.short.frozen else "learn", **self.config)
-        elif op == "refit":
+        """The catalogue or the model changes."""
+        if op == "refit":
             self.refit(0.5 * (1 + number))
         elif op == "add" and self.n_added < MOST_ADDED:
             self.n_added += 1
