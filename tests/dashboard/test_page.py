@@ -85,6 +85,8 @@ def test_what_could_not_be_loaded_looks_stale_or_failed_and_comes_back(browser, 
         tab.page.reload()
         tab.page.wait_for_selector("body[data-state=failed]")
         assert "The service does not answer" in tab.text("#banner")
+        states = tab.page.eval_on_selector_all(".panel[data-state]", "all => all.map(one => one.dataset.state)")
+        assert set(states) == {"failed"}
 
 
 # -- the map ---------------------------------------------------------------------------------------

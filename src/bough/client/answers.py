@@ -119,8 +119,10 @@ class Node:
     """With `high`: the 95% interval of the mean, for the nodes of `top`."""
     high: float | None = None
     path: list[Name] | None = None
-    """From the root to the node, for those of `search`."""
+    """From the root to the node, for those of `top` and `search`."""
     retired: bool = False
+    added: float | None = None
+    """When it was added, for those of `top`; None where it has been there from the start."""
 
 
 def decided(response: httpx.Response) -> Decided:

@@ -172,6 +172,7 @@ class Page {
     setAttribute(document.body, "data-state", "ready");
     byId("banner").hidden = true;
     byId("key-form").hidden = true;
+    document.querySelector("main").hidden = false;
     if (!this.source.isLive) this.showFile();
   }
 
@@ -189,6 +190,8 @@ class Page {
     const isStale = this.lastTime !== undefined;
     const isOld = performance.now() - this.lastGood > STALE;
     setAttribute(document.body, "data-state", isStale ? "stale" : "failed");
+    document.querySelector("main").hidden = isKey && !isStale;
+    for (const panel of document.querySelectorAll(".panel[data-state=loading]")) setState(panel, "failed", "This could not be loaded.");
     const pill = byId("pill");
     setText(pill, isStale ? "stale" : isKey ? "no key" : "failed");
     setAttribute(pill, "class", "pill bad");

@@ -47,6 +47,11 @@ def find_nodes(catalogue: Catalogue, decisions: Integers, text: str, n: int) -> 
     return ranked[:n]
 
 
+def prepare_search(tree: Tree) -> None:
+    """Have the names of a tree ready, so that the first search does not wait for them."""
+    _index_of(tree)
+
+
 def _index_of(tree: Tree) -> NameIndex:
     """The names of a tree, which are kept as long as the tree is; of a million it takes half a second to make."""
     index = _INDEXES.get(tree)

@@ -22,6 +22,7 @@ from bough.service.keeper import Keeper
 from bough.service.learner import Refused
 from bough.service.log.base import Log, LogError
 from bough.service.metrics import Metrics
+from bough.service.name_search import prepare_search
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, DecisionRow, ExperimentRow, Key, OutcomeRow, Position, Record, State
 from bough.service.restore import restored
@@ -107,7 +108,14 @@ class Service:
             asyncio.create_task(self._for_ever(self.keeper.run), name="keeper"),
             asyncio.create_task(self._for_ever(self._count_decisions), name="traffic"),
             *(asyncio.create_task(self._for_ever(work)) for work in self.also),
+            asyncio.create_task(aside(self._prepare_search), name="names"),
         ]
+
+    def _prepare_search(self) -> None:
+        """Have all names ready to be searched; decisions do not wait for it."""
+        for experiment in self.experiments:
+            if experiment.agent is not None:
+                prepare_search(experiment.agent._model.tree)
 
     def _replay(self) -> None:
         self._by_id.clear()
