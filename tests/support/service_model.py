@@ -30,7 +30,6 @@ class Decision:
     closes: float | None
     at_close: bool
     is_open: bool
-    frozen: bool
     outcomes: list[Outcome] = field(default_factory=list)
 
     def has(self, kind: str) -> bool:
@@ -65,7 +64,7 @@ class ShortModel:
             return (True, known.actions) if known.body == body else "same-id"
         active = None if body.get("defer") else now
         closes = None if active is None or self.window is None else active + self.window
-        self.decisions[id] = Decision(body, chosen, active, closes, self.at_close, self.at_close, self.frozen)
+        self.decisions[id] = Decision(body, chosen, active, closes, self.at_close, self.at_close)
         return False, chosen
 
     def reward(self, id: str, value: float, slot: int, own: str, now: float) -> Any:
@@ -137,8 +136,7 @@ class ShortModel:
             one.is_open = False
             for slot in range(len(one.actions)):
                 values = [row.value for row in one.outcomes if row.slot == slot and row.kind == "reward"]
-                learn = not (one.frozen or self.frozen)
                 if values:
-                    self._add(one, Outcome("closed", slot, "", sum(values), learn))
+                    self._add(one, Outcome("closed", slot, "", sum(values), not self.frozen))
                 elif self.default is not None:
-                    self._add(one, Outcome("default", slot, "", self.default, learn))
+                    self._add(one, Outcome("default", slot, "", self.default, not self.frozen))

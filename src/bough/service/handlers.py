@@ -67,6 +67,9 @@ async def rewards(call: Call) -> schema.RewardResults:
     for start in range(0, len(call.body.rewards), _TOGETHER):
         waiting = [call.service.reward(call.own, asked) for asked in call.body.rewards[start : start + _TOGETHER]]
         found += await asyncio.gather(*waiting, return_exceptions=True)
+    for one in found:
+        if isinstance(one, Problem) and one.status == 503:
+            raise one  # sent again, the whole of it is safe: what was logged is answered as before
     results = [_result(asked, one) for asked, one in zip(call.body.rewards, found, strict=True)]
     return schema.RewardResults(results, sum(one.status == "refused" for one in results))
 
