@@ -8,7 +8,7 @@ import pytest
 from bough.client import AsyncClient, Client, RewardsError, ServiceConnectionError, UnknownDecisionError
 from bough.client.answers import Rewarded
 from bough.client.buffer import Buffer
-from scripted_server import DONE_DROPPED, DROPPED, problem
+from scripted_server import DONE_DROPPED, DROPPED, WAIT, problem
 from threads import in_threads
 
 LATER = 600.0  # seconds that no test waits
@@ -190,7 +190,7 @@ def test_a_closed_client_loses_no_reward():
 
 
 def test_many_threads_use_one_batch(server):
-    before = threading.active_count()
+    before = set(threading.enumerate())
 
     def work(which):
         for i in range(100):
@@ -203,7 +203,10 @@ def test_many_threads_use_one_batch(server):
     assert len(server.service.rewards) == 600
     assert max(map(len, sent(server))) <= 7
     server.wait_for(lambda: not server.open)
-    assert threading.active_count() <= before + 1  # the server may still end the thread of a connection
+    left = set(threading.enumerate()) - before
+    for thread in left:  # the server ends the thread of a connection a moment after the connection itself
+        thread.join(WAIT)
+    assert not any(thread.is_alive() for thread in left)
 
 
 def test_rewards_whose_request_was_broken_off_wait_again_in_their_order():
