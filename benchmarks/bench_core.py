@@ -115,8 +115,8 @@ def test_decide_against_bayesianbandits(benchmark, table, rivals):
         "decide, K = 10^4, d = 1: bayesianbandits / bough",
         rivals[0].decide,
         lambda: rivals[1].pull(np.ones((1, 1))),
-        at_least=20,
-        rounds=10,
+        at_least=300,
+        rounds=30,
         burst=10,
     )
 

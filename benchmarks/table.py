@@ -114,18 +114,32 @@ class Table:
     def __str__(self) -> str:
         return aligned([HEAD, *(line.cells for line in self.lines)])
 
-    def write(self, path: Path) -> None:
-        """The five lines that come first in the docs, in plainer words, and then all of them."""
+    def write(self, path: Path, keep: bool = False) -> None:
+        """The five lines that come first in the docs, in plainer words, and then all of them.
+
+        With `keep`, after a run of some files, lines of claims that it has not measured stay as they were.
+        """
+        rows = [line.cells for line in self.lines]
+        if keep:
+            measured = {row[0] for row in rows}
+            rows = [row for row in _rows_of(path) if row[0] not in measured] + rows
         first = []
         for words, beginning in FIRST.items():
-            first += [(words, *line.cells[1:]) for line in self.lines if line.claim.startswith(beginning)][:1]
+            first += [(words, *row[1:]) for row in rows if row[0].startswith(beginning)][:1]
         parts = [
             "<!-- Made by `make bench`. -->",
             compact([HEAD, *first]),
             "<!-- all -->",
-            compact([HEAD, *(line.cells for line in self.lines)]),
+            compact([HEAD, *rows]),
         ]
         path.write_text("\n\n".join(parts) + "\n")
+
+
+def _rows_of(path: Path) -> list[tuple[str, ...]]:
+    """The lines of a table that was written before."""
+    whole = path.read_text().split("<!-- all -->")[1]
+    cells = [line.strip().strip("|").split("|") for line in whole.splitlines() if line.startswith("|")]
+    return [tuple(cell.strip() for cell in row) for row in cells[2:]]
 
 
 def _duration(seconds: float) -> str:

@@ -17,6 +17,7 @@ from bough.experiments.figures import draw
 from bough.experiments.options import Options
 from bough.experiments.reproduction import make_plan
 from bough.experiments.runner import run_experiment
+from bough.inference.pace import FEWEST
 from bough.plotting import colour
 
 IMAGES = Path(__file__).parent / "images"
@@ -81,6 +82,66 @@ def draw_decisions() -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     figure.savefig(IMAGES / "decisions.png", dpi=140, metadata=PLAIN)
+
+
+def draw_capped() -> None:
+    """The line of a family, and the time of a decision by both searches where everything has been tried."""
+    figure, (line, clock) = plt.subplots(
+        1, 2, figsize=(10.0, 3.7), layout="constrained", gridspec_kw={"width_ratios": [1.25, 1]}
+    )
+    draw_a_line(line)
+    touched, plain, capped = [], [], []
+    for height in range(3, 7):
+        agent = tried(bough.problems.constant(10, height), 20_000)
+        touched.append(agent.posterior._engine.slots.count)
+        rng, nobody = np.random.default_rng(0), np.empty(0, dtype=np.int32)
+        search = agent.posterior._search_state.without(agent.posterior._engine, None, nobody)
+        plain.append(fastest(lambda: search.best(search.draw(rng).values, 1, rng), 20))  # noqa: B023, called at once
+        capped.append(fastest(agent.decide, 2_000) if touched[-1] > FEWEST else np.nan)
+    clock.loglog(touched, [1e6 * t for t in plain], color="#d98324", marker="o", label="plain search")
+    clock.loglog(touched, [1e6 * t for t in capped], color=colour("HierTS", []), marker="o", label="capped: decide()")
+    clock.set(xlabel="touched nodes", ylabel="time of a decision (microseconds)", ylim=(1, 3e4))
+    clock.set_title("Every action tried, then 20,000 rounds", fontsize=10)
+    clock.spines[["top", "right"]].set_visible(False)
+    clock.legend(frameon=False)
+    figure.savefig(IMAGES / "capped.png", dpi=140, metadata=PLAIN)
+
+
+def tried(model, rounds: int):
+    """HierTS after one reward of each action, and that many rounds of its own."""
+    rng = np.random.default_rng(0)
+    truth, agent = model.draw(rng), bough.HierTS(model, seed=0, search=True)
+    agent.update(model.tree.leaves, truth[model.tree.leaves] + rng.normal(size=model.tree.n_actions))
+    for _ in range(rounds):
+        action = agent.decide()
+        agent.update(action, truth[action] + rng.normal())
+    return agent
+
+
+def draw_a_line(axes) -> None:
+    """Six children on a line, in two columns: with a high cap on their parent, and with a low one."""
+    kinds = ["action", "action", "inner node", "group of 40", "action", "inner node"]
+    colours = {"action": "#8fb8de", "inner node": "#e8b96f", "group of 40": "#b9d8a9"}
+    high, low = [0.5, 0.2, 0.9, 0.7, 0.25, 0.5], [0.22, 0.08, 0.45, 0.3, 0.1, 0.2]
+    for y, lengths, label in ((1.0, high, "high cap"), (0.0, low, "low cap")):
+        start = 0.0
+        for kind, length in zip(kinds, lengths, strict=True):
+            axes.barh(y, length, left=start, height=0.34, color=colours[kind], edgecolor="white", linewidth=1.5)
+            start += length
+        axes.text(-0.08, y, label, ha="right", va="center", fontsize=9)
+        axes.text(start + 0.05, y, f"sum {start / 5.0:.2f}", va="center", fontsize=9)
+    edges = np.cumsum([0.0, *high])
+    for i, kind in enumerate(kinds):
+        axes.text(edges[i] + high[i] / 2, 1.24, kind.replace(" ", "\n", 1), ha="center", va="bottom", fontsize=7.5)
+    for y, points in ((1.0, [1.16, 1.9]), (0.0, [])):
+        axes.plot(points, [y] * len(points), "v", color="black", markersize=7)
+    axes.annotate("the first point: this child is looked at;\nthose to its left have lost", (1.16, 0.8), (0.05, 0.44),
+                  fontsize=8, arrowprops={"arrowstyle": "->", "color": "0.3"})  # fmt: skip
+    axes.annotate("then the next", (1.9, 0.8), (2.15, 0.5), fontsize=8, arrowprops={"arrowstyle": "->", "color": "0.3"})
+    axes.text(0.0, -0.3, "three exponentials in four are beyond this sum: then all have lost", fontsize=8, va="top")
+    axes.set(xlim=(-0.75, 3.75), ylim=(-0.6, 1.75))
+    axes.set_title("A family's line: each child takes at least its rate of it", fontsize=10)
+    axes.axis("off")
 
 
 def names_of_page(page: str) -> dict:
@@ -211,6 +272,7 @@ PICTURES = {
     "evaluation": draw_evaluation,
     "looking": draw_looking,
     "decisions": draw_decisions,
+    "capped": draw_capped,
     "regret": draw_regret,
     "experiments": draw_experiments,
 }

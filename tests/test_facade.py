@@ -58,6 +58,7 @@ def test_the_public_names_are_these():
         "Tree",
         "UnknownNameError",
         "World",
+        "batch",
         "by_depth",
         "by_height",
         "by_node",

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bough import data, theory
+    from bough import batch, data, theory
     from bough.best import Best, Maximum, StopDecision
     from bough.data.logs import summarise
     from bough.data.rows import Observations
@@ -92,6 +92,7 @@ _HOME = {
     "Tree": "bough.tree.tree",
     "UnknownNameError": "bough.tree.names",
     "World": "bough.simulation.worlds",
+    "batch": "bough.batch",
     "by_depth": "bough.model.covariance",
     "by_height": "bough.model.covariance",
     "by_node": "bough.model.covariance",
@@ -111,7 +112,7 @@ _HOME = {
     "write_dashboard": "bough.service.agent_page",
 }
 
-_MODULES = ("data", "problems", "theory")
+_MODULES = ("batch", "data", "problems", "theory")
 
 __all__ = [
     "TS",
@@ -156,6 +157,7 @@ __all__ = [
     "Tree",
     "UnknownNameError",
     "World",
+    "batch",
     "by_depth",
     "by_height",
     "by_node",

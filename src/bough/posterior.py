@@ -409,8 +409,9 @@ class Posterior(Living):
             model = self.model
             more, evidence = files.evidence_contents(self._engine)
             living = files.living_contents(list(self._retired), self._clock, self.half_life)
+            search = files.search_contents(self._search_state, self._engine)
         header, arrays = model_contents(model)
-        return {**header, **more, **living[0]}, {**arrays, **evidence, **living[1]}
+        return {**header, **more, **living[0], **search[0]}, {**arrays, **evidence, **living[1], **search[1]}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, features: Any = None) -> Posterior:
@@ -441,3 +442,4 @@ class Posterior(Living):
         retired = files.restored_retired(contents, engine.model.tree)
         close(engine, retired)
         self._retired = dict.fromkeys(retired.tolist())
+        files.restore_search(self._search_state, engine, contents)

@@ -42,6 +42,7 @@ def test_the_commands_are_these():
         "show",
         "dashboard",
         "decide",
+        "batch",
         "best",
         "evaluate",
         "adopt",

@@ -31,10 +31,11 @@ LOG = polars.DataFrame({
     "clicks": [i % 3 for i in range(24)],
     "views": [5] * 24,
 })  # fmt: skip
+CONTEXTS = polars.DataFrame({"customer": ["ann", "bob", "cyd"], "age": [3.0, 1.0, 2.0], "price": [2.0, 0.5, 1.0]})
 COMMANDS = layout.commands_of(parser.make_parser())
 EXAMPLES = [
     example
-    for command in ("simulate", "bound", "fit", "show", "decide", "adopt")
+    for command in ("simulate", "bound", "fit", "show", "decide", "batch", "adopt")
     for example in COMMANDS[command].examples
 ]
 OF_A_LOG = [
@@ -53,6 +54,8 @@ def here(tmp_path, monkeypatch):
     LOG.write_parquet("log.parquet")
     LOG.write_csv("logs/1.csv")
     PRODUCTS.write_csv("products.csv")
+    CONTEXTS.write_parquet("contexts.parquet")
+    CONTEXTS.write_csv("contexts.csv")
     (tmp_path / "paths.txt").write_text("\n".join(PATHS))
     (tmp_path / "in-stock.txt").write_text("spade\nrake\n")
     bough.GaussianModel(bough.Tree.from_frame(PRODUCTS, ["department", "sku"])).save("model.bough")
@@ -68,7 +71,7 @@ def save_agent(features):
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_example_runs(example, here, monkeypatch, capsys):
-    save_agent(["age", "price"] if "--context" in example else None)
+    save_agent(["age", "price"] if "--context" in example or "contexts." in example else None)
     if "adopt" in example and "paths.txt" in example:
         (here / "paths.txt").write_text("kettle-2\ntoaster\nhome/saw\n")
     source, _, command = example.rpartition(" | ")

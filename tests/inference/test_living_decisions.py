@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 import bough
-from test_decisions import CONTEXT, DRAWS, FALSE_ALARM, same_law
+from capped_cases import same_law
+from test_decisions import CONTEXT, DRAWS, FALSE_ALARM
 
 BALANCED = bough.Tree.balanced(3, 3)
 UNEVEN = bough.Tree.from_paths(

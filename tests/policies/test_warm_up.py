@@ -31,8 +31,8 @@ import numba, numpy as np
 import bough
 from bough import *
 
-SMALL, LARGE = Tree.balanced(3, 2), Tree.balanced(20, 3)
-UNEVEN = Tree.from_paths([f"{i % 7}/{i % 50}/{i}" for i in range(3000)] + ["x"])
+SMALL, LARGE = Tree.balanced(3, 2), Tree.balanced(21, 3)
+UNEVEN = Tree.from_paths([f"{i % 7}/{i % 50}/{i}" for i in range(9000)] + ["x"])
 VARIANCES = np.linspace(1.0, 2.0, UNEVEN.n_nodes)
 FOLDER = pathlib.Path(tempfile.mkdtemp())
 
@@ -67,12 +67,29 @@ def requests(agent, name):
     again.update(names[0], 1.0, context)
 
 
+def much(agent, name):
+    # What is called once most actions have been tried: enough decisions for the other search, and to tune it.
+    tree = agent.posterior.model.tree
+    agent.update(list(tree.actions[10:]), np.zeros(tree.n_actions - 10))
+    for i in range(60):
+        agent.update(agent.decide(), 1.0)
+    for narrowed in ({"k": 2}, {"exclude": list(tree.actions[:3])}):
+        agent.decide(**narrowed)
+    agent.decision(samples=3)
+    agent.update(tree.actions[5], 1.0)
+    agent.propensity([tree.actions[20]], samples=3)
+    agent.save(FOLDER / name)
+    type(agent).load(FOLDER / name).decide()
+
+
 def case(given):
     name, (make, whole) = given
     agent = eval(make)
     bough.warm_up(agent if whole else agent.posterior.model)
     before = variants()
     requests(agent, name)
+    if agent.posterior.model.is_scalar and agent.posterior.model.tree.n_nodes > 2_000:
+        much(agent, name)
     if "half_life" in make or "drift" in make:
         for now in (1.0, 30.0):
             agent.now = now

@@ -26,7 +26,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ImportError as error:
-        print(f"bough: {error.name or error} is not installed; pip install 'bough[reproduce]'", file=sys.stderr)
+        missing = f"{error.name or error} is not installed; pip install 'bough[reproduce]'"
+        print(f"bough: {error if 'pip install' in str(error) else missing}", file=sys.stderr)
         return 2
     except (ValueError, KeyError, OSError, OverflowError, MemoryError) as error:
         print(f"bough: {output.one_line(error)}", file=sys.stderr)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import bough
-from bough.cli import agent_parser, commands, service_parser
+from bough.cli import agent_parser, batch_parser, commands, service_parser
 from bough.cli.layout import Parser, reference_of
 from bough.cli.options import (
     TREE_READS,
@@ -47,6 +47,7 @@ def make_parser() -> Parser:
         agent_parser.add_show,
         agent_parser.add_dashboard,
         agent_parser.add_decide,
+        batch_parser.add_batch,
         agent_parser.add_best,
         agent_parser.add_evaluate,
         agent_parser.add_adopt,

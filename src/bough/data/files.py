@@ -90,6 +90,28 @@ def rows_of_table(path: str | os.PathLike[str], columns: Sequence[str]) -> list[
 
 
 @contextmanager
+def opened_table(path: str | os.PathLike[str], columns: Sequence[str], size: int) -> Iterator[tuple[int, Any]]:
+    """How many rows a CSV file has, and some columns of it as pyarrow's tables of up to `size` rows, in their order.
+
+    A column is numbers where all its cells are, and else text.
+    """
+    with _opened_files(path, columns) as (relation, is_text):
+        labels = list(labels_of(columns).values())
+        if is_text:
+            casts = _numbers_or_text(relation, labels)
+            relation = relation.project(", ".join(f"{cast} AS {label}" for label, cast in casts.items()))
+        (n,) = relation.aggregate("count(*)").fetchone()
+        reader = relation.to_arrow_reader(size)
+        yield int(n), (_renamed(batch, columns) for batch in reader)
+
+
+def _renamed(batch: Any, columns: Sequence[str]) -> Any:
+    import pyarrow
+
+    return pyarrow.Table.from_batches([batch]).rename_columns(list(columns))
+
+
+@contextmanager
 def opened_log(
     path: str | os.PathLike[str], tree: Tree, action: str, numbers: Sequence[str], either: Sequence[str] = ()
 ) -> Iterator[tuple[Frame, dict[str, str]]]:

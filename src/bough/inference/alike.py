@@ -65,11 +65,16 @@ class Alike:
         self.recipes: list[Recipe] = []
         n_children = np.diff(tree.child_start)
         for start, end in reversed(list(pairwise(tree.level_start.tolist()))):
-            nodes = np.arange(start, end)
-            leaves, inner = nodes[n_children[nodes] == 0], nodes[n_children[nodes] > 0]
+            nodes, counts, classes = np.arange(start, end), n_children[start:end], class_of_node[start:end]
+            below = self.of_node[tree.child_start[start] : tree.child_start[end]]
+            if all(_is_constant(each) for each in (counts, classes, below)) and (not len(below) or below[0] >= 0):
+                child = int(below[0]) if len(below) else -1
+                self.of_node[start:end] = len(self.recipes)
+                self.recipes.append(Recipe(int(classes[0]), int(counts[0]), child))
+                continue
+            leaves, inner = nodes[counts == 0], nodes[counts > 0]
             self._add(leaves, class_of_node[leaves], np.zeros(len(leaves), np.int64), np.full(len(leaves), -1))
             if len(inner):
-                below = self.of_node[tree.child_start[start] : tree.child_start[end]]
                 first = tree.child_start[inner] - tree.child_start[start]
                 least, most = np.minimum.reduceat(below, first), np.maximum.reduceat(below, first)
                 same = (least == most) & (least >= 0)
@@ -109,6 +114,11 @@ class Alike:
         if key not in self._tables:
             self._tables[key] = _table(key)
         return self._tables[key]
+
+
+def _is_constant(numbers: Nodes) -> bool:
+    """Whether all are the same; also where there are none."""
+    return not len(numbers) or bool(numbers.min() == numbers.max())
 
 
 def _table(steps: tuple[tuple[float, int], ...]) -> Table | None:

@@ -264,6 +264,14 @@ class Answers(ABC):
                 raise ValueError(f"k is {k!r}; give a whole number from 1 to {most}, {what}")
             return self._search(_seeds.generator(rng), context, int(k), excluded)
 
+    def _highest(self, generator: np.random.Generator) -> float | None:
+        """The score of the best action of one draw, for somebody who looks on: later decisions are as if nobody had.
+
+        None where that cannot be searched for.
+        """
+        with self._lock:
+            return self._search_state.highest(self._engine, generator)
+
     def _search(
         self, generator: np.random.Generator, context: Floats | None, k: int, excluded: Nodes, scale: float = 1.0
     ) -> BestActions | None:

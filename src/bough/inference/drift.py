@@ -62,6 +62,7 @@ class DriftEngine(ScalarEngine):
         self._variance = np.concatenate([classes.table, nothing])  # of messages
         self._own = np.concatenate([nothing, classes.table])  # of actions around their parents
         self._laws_at = math.nan  # the time for which the laws of all actions are right
+        self._news_at = math.nan  # and for which the search knows them
 
     def advance(self, now: float) -> None:
         """Move the clock forward; what is known of actions ages when it is next asked for."""
@@ -78,6 +79,7 @@ class DriftEngine(ScalarEngine):
         ):  # fmt: skip
             self._touch(np.array([leaf], dtype=np.int32))
             self._laws_at = math.nan
+        self.news.of_one(leaf)
 
     def observe(self, rows: Rows, settle: bool = True) -> None:  # noqa: ARG002
         """Add rewards of leaves in the order of their times; an `OutOfOrderError` where one comes too late."""
@@ -106,6 +108,7 @@ class DriftEngine(ScalarEngine):
 
     def _take(self, leaves: Nodes, counts: Floats, averages: Floats, squares: Floats, times: Floats) -> None:
         slots = self._touch(leaves)
+        self.news.of_some(leaves)
         stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
         kernels.collect(
             slots, self.slots.row, self.slots.class_, counts, averages, squares, times, self._own, self._mean,
@@ -149,6 +152,9 @@ class DriftEngine(ScalarEngine):
             slots = self.slots
             kernels.age(slots.row, slots.class_, self.now, self._own, self._half_life, self._table, self._law)
             self._laws_at = self.now
+        if self._news_at != self.now:  # all of them have aged
+            self.news.of_all()
+            self._news_at = self.now
 
     def conditional(self, node: int) -> tuple[float, float, float]:
         """(gain, offset, variance) of a node given its parent."""

@@ -13,6 +13,7 @@ from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
 from bough.inference.evidence import Evidence
+from bough.inference.news import News
 from bough.inference.slots import Slots, grown
 from bough.model.model import Model
 
@@ -34,6 +35,8 @@ class Engine(Protocol):
     """How long after the clock was started it is, as far as that matters."""
     may_refuse: bool
     """Whether it may find that rewards which have been checked cannot be computed with."""
+    news: News
+    """What has changed since a search last asked."""
 
     @property
     def table(self) -> Floats:
@@ -199,6 +202,7 @@ class TableEngine(ABC):
         self.is_partial = False
         self.may_refuse = False
         self.now = 0.0
+        self.news = News()
         self._table = np.zeros((0, kind.width))
         self._unit = 1.0  # an observation in the table counts this much, since its rows need not be scaled at once
         self._faded = 1.0  # and this much, which messages do not know of yet; taken in when something is read
@@ -299,6 +303,7 @@ class TableEngine(ABC):
             self.slots.forget(before)
             raise
         if not is_category:
+            self.news.of_a_new_category()
             self.slots.make_inner(slot_above, self._class_of_category(int(self.slots.class_[slot_above])))
         self._begin(np.array([slot], dtype=np.int32))
 
@@ -362,6 +367,7 @@ class TableEngine(ABC):
     def snapshot(self) -> Self:
         """An engine that goes on by itself: what was learned is copied, the tree and the prior are shared."""
         twin = copy.copy(self)  # what was put off is put off there too
+        twin.news = News()
         for name in ("slots", "_table", *self._learned):
             setattr(twin, name, getattr(self, name).copy())
         return twin

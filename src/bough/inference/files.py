@@ -14,13 +14,19 @@ import numpy as np
 from bough._arrays import Floats, Nodes
 from bough._clock import Clock, check_units, restored_span, span_contents
 from bough._storage import Contents
+from bough.inference.capped import N_CHAMPIONS, Memory
 from bough.inference.engine import Engine
 from bough.inference.evidence import Evidence
+from bough.inference.kernels.lengths import N_REFERENCES
 from bough.inference.old_files import restore_messages, restore_version_1
+from bough.inference.scalar import ScalarEngine
+from bough.inference.search import Search
 from bough.tree.tree import Tree
 
 VERSION = 2
 _MOST_OBSERVATIONS = 2.0**63  # they are shown as integers
+_MOST_UNIFORMS = 2**32
+_LARGEST_NUMBER = 1e150  # whose square is a number
 
 
 def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -109,8 +115,62 @@ def restored_retired(contents: Contents, tree: Tree) -> Nodes:
     return retired
 
 
+def search_contents(search: Search, engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header and the arrays that a file keeps of a search, so that the next decisions are the same."""
+    header: dict[str, Any] = search.switch.pace.numbers()
+    arrays: dict[str, Any] = {"search_bests": np.array(search.switch.pace.bests)}
+    memory = search.switch.memory(engine)
+    if memory is not None:
+        header["capped"] = {name: getattr(memory, name) for name in ("scale", "n_uniforms", "is_stale")}
+        names = ("references", "champions", "touched", "inner", "caps")
+        arrays |= {f"search_{name}": getattr(memory, name) for name in names}
+    return {"search": header}, arrays
+
+
+def restore_search(search: Search, engine: Engine, contents: Contents) -> None:
+    """Take over what a file has of a search, of an engine that is restored; nothing in older files, which had none."""
+    header = contents.header.get("search")
+    if header is None:
+        return
+    if not isinstance(header, dict):
+        raise ValueError(f"search is {header!r:.40}; expected a JSON object")
+    search.switch.pace.recall(header, contents.array("search_bests", np.float64, (None,)).tolist())
+    capped = header.get("capped")
+    if capped is not None and isinstance(engine, ScalarEngine):
+        search.switch.recall(engine, _restored_memory(engine, capped, contents))
+
+
+def _restored_memory(engine: Engine, capped: Any, contents: Contents) -> Memory:
+    """What a capped search knew, checked: numbers that can be computed with, of nodes that there are."""
+    tree = engine.model.tree
+    champions = contents.array("search_champions", np.int32, (None,))
+    check_actions(tree, champions, "the search favours")
+    inner = contents.array("search_inner", np.int32, (None,))
+    caps = contents.array("search_caps", np.float64, (len(inner), 2))
+    references = contents.array("search_references", np.float64, (N_REFERENCES,))
+    numbers: list[Any] = [None] * 3
+    if isinstance(capped, dict):
+        numbers = [capped.get(name) for name in ("scale", "n_uniforms", "is_stale")]
+    scale, n_uniforms, is_stale = numbers
+    sound = (
+        isinstance(scale, float) and 0.0 < scale < _LARGEST_NUMBER
+        and type(n_uniforms) is int and 0 < n_uniforms < _MOST_UNIFORMS and isinstance(is_stale, bool)
+        and bool((np.diff(references) >= 0.0).all()) and bool((np.abs(references) < _LARGEST_NUMBER).all())
+        and bool((np.abs(caps) < _LARGEST_NUMBER).all()) and bool((caps[:, 1] >= 0.0).all())
+        and len(champions) <= N_CHAMPIONS and bool((engine.slots.find(champions) >= 0).all())
+    )  # fmt: skip
+    if not sound:
+        raise ValueError("what the search remembers is nothing that decisions could have left")
+    touched = np.empty(0, dtype=np.int32)  # which was touched before the evidence was placed
+    return Memory(scale, n_uniforms, is_stale, references, champions, touched, inner, caps)
+
+
 def restore(engine: Engine, contents: Contents) -> None:
     """Take over what a file has of a fresh engine; a `ValueError` where no observations could have made it."""
+    if "search_touched" in contents:  # so that all is in the order in which it was
+        touched = contents.array("search_touched", np.int32, (None,))
+        check_actions(engine.model.tree, touched, "there are")
+        engine.touch(touched)
     restore_extra(engine, contents)
     if contents.header["version"] == 1:
         restore_version_1(engine, contents)

@@ -173,6 +173,7 @@ class Living(Timed):
             catalogue.move(node, parent)
             engine.relocate(node, new)
             engine.slots.choosable[slot] = False
+            engine.news.of_one(node)
             if node in self._retired:
                 close(engine, np.array([new], dtype=np.int32))
                 self._retired = {new if one == node else one: None for one in self._retired}
@@ -243,6 +244,7 @@ class Living(Timed):
             for node in self._catalogue.to_restore(names, self._retired):
                 del self._retired[node]
                 slots.choosable[slots.find_one(node)] = True
+                self._engine.news.of_one(node)
 
     def _forget(self, names: Sequence[Any]) -> None:
         """Have no evidence of actions, as if they had never been tried."""
@@ -340,6 +342,7 @@ def close(engine: Engine, nodes: Nodes) -> None:
     """Have actions never chosen."""
     slots = engine.touch(nodes)
     engine.slots.choosable[slots] = False
+    engine.news.of_some(nodes)
 
 
 def _check_same_variance(model: Model, name: Any, old: Any, new: Any) -> None:

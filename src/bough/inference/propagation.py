@@ -46,6 +46,7 @@ class CountEngine(ScalarEngine):
             slots._row, self._variance, self._table, self._state, self._law,
         ):  # fmt: skip
             self._touch(np.array([leaf], dtype=np.int32))
+        self.news.of_one(leaf)
 
     def observe(self, rows: Rows, settle: bool = True) -> None:
         """Add counts of leaves: one refreshes its path, and a batch ends settled unless that is left for later."""
@@ -110,6 +111,7 @@ class CountEngine(ScalarEngine):
 
     def _sweep(self, slots: Nodes, size: float = 1.0) -> int:
         kept = self.slots
+        self.news.of_some(kept._node[slots])
         return kernels.sweep(
             slots, kept.row, self._family, self._mean, kept.parent, kept.class_, self._variance, self._table,
             self._state, self._law, size,

@@ -61,6 +61,7 @@ class ScalarEngine(TableEngine):
             slots._parent, slots._class, slots._row, self._variance, self._table, self._state, self._law,
         ):  # fmt: skip
             self._touch(np.array([leaf], dtype=np.int32))
+        self.news.of_one(leaf)
 
     def observe(self, rows: Rows, settle: bool = True) -> None:  # noqa: ARG002
         """Add rewards of leaves; each touched node is refreshed once."""
@@ -72,6 +73,7 @@ class ScalarEngine(TableEngine):
 
     def _collect(self, leaves: Nodes, counts: Floats, averages: Floats, spreads: Floats) -> None:
         slots = self._touch_batch(leaves)
+        self.news.of_some(leaves)
         stale = np.empty(min(self.slots.count, len(slots) * (self._tree.height + 1)), dtype=np.int32)
         now = 1.0 / (self._unit * self._faded)
         kernels.collect(
@@ -91,6 +93,7 @@ class ScalarEngine(TableEngine):
 
     def _begin(self, slots: Nodes) -> None:
         kept = self.slots
+        self.news.of_some(kept._node[slots])
         kernels.refresh_paths(slots, kept._parent, kept._class, self._variance, self._state, self._law)
 
     def _say(self, slots: Nodes) -> None:
@@ -108,6 +111,7 @@ class ScalarEngine(TableEngine):
             return
         self._unit *= factor
         kept = self.slots
+        self.news.of_all()
         kernels.fade(factor, kept.parent, kept.class_, kept.row, self._variance, self._state, self._law)
 
     def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
@@ -120,6 +124,7 @@ class ScalarEngine(TableEngine):
 
         t is the parameter's deviation from the prior mean.
         """
+        self.news.of_all()
         self._state[: self.slots.count, : kernels.M_SENT] = 0.0
         self._state[slots, kernels.M] = precision
         self._state[slots, kernels.ETA] = information
@@ -138,6 +143,10 @@ class ScalarEngine(TableEngine):
         kernels.refresh(leafward, self.slots.parent, self.slots.class_, self._variance, self._state, self._law)
 
     # -- answers -------------------------------------------------------------------------------
+
+    def bring_up_to_date(self) -> None:
+        """Take in what was put off, so that laws can be read."""
+        self._made_good()
 
     def is_finite(self) -> bool:
         """Whether the laws of all touched nodes are numbers that can be computed with."""
@@ -169,6 +178,18 @@ class ScalarEngine(TableEngine):
         values = scaled_normals(rng, (self.slots.count,), scale)
         draws.sample_touched(values, self.slots.parent, self._mean, self._law)
         return values
+
+    def touched_means(self) -> Floats:
+        """(T,) the means of the touched nodes, by slot."""
+        self._made_good()
+        means = np.zeros(self.slots.count)
+        draws.sample_touched(means, self.slots.parent, self._mean, self._law)
+        return means
+
+    def draw_arrays(self) -> tuple[Nodes, float, Floats]:
+        """The parents of slots, the prior mean, and the laws: what a compiled draw of the touched nodes takes."""
+        self._made_good()
+        return self.slots.parent, self._mean, self._law[: self.slots.count]
 
     def class_deviations(self, _context: None = None) -> Floats:
         """(n_classes,) the standard deviation of a node given its parent."""

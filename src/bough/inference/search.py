@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from bough._arrays import Floats, Nodes
 from bough.inference.alike import Alike
 from bough.inference.engine import Engine
+from bough.inference.scalar import ScalarEngine
 from bough.inference.slots import Slots
+from bough.inference.switch import Switch
 from bough.inference.untouched import Untouched
 from bough.model.model import Model
 
+_NOTHING = np.empty(0, dtype=np.int32)
 _DEEPEST = 64  # a slot keeps a number for each level below it, so very deep trees are left to the full sampler
 
 
@@ -26,6 +29,7 @@ class Search:
         self._alike: Alike | None = None
         self._limits: tuple[Floats, Floats] | None = None
         self._scale = 1.0  # that these are for
+        self.switch = Switch(self.alike)
         self.visited = 0
         """How many nodes the last search went to."""
 
@@ -69,11 +73,25 @@ class Search:
         The draw's deviations from the mean are times the scale. A tree cannot be searched where actions may tie, where
         a node has very many children of unlike variances, and where it has more than 64 levels.
         """
+        capped = None if context is not None else self.switch.ready(engine, scale)
+        if capped is not None:
+            nodes, scores, self.visited = capped.best(rng, k, excluded)
+            self.switch.after_capped(self.visited, float(scores[-1]))
+            return nodes, scores
         prepared = self.without(engine, context, excluded, scale)
         if prepared is None:
             return None
         nodes, scores, self.visited = prepared.best(prepared.draw(rng).values, k, rng)
+        self.switch.after_plain(self.visited, engine.slots.count, float(scores[-1]))
         return nodes, scores
+
+    def highest(self, engine: Engine, rng: np.random.Generator) -> float | None:
+        """The best score of a draw, where nothing is to be remembered of it; None where the tree cannot be searched."""
+        capped = self.switch.look(engine, 1.0)
+        if capped is not None:
+            return float(capped.others(rng, 1, _NOTHING, _NOTHING)[0][0])
+        prepared = self.without(engine, None, _NOTHING)
+        return None if prepared is None else float(prepared.best(prepared.draw(rng).values, 1, rng)[1][0])
 
     def without(
         self, engine: Engine, context: Floats | None, excluded: Nodes, scale: float = 1.0
@@ -101,6 +119,14 @@ class Search:
         if len(excluded) or not slots.count:
             untouched, slots = untouched.extended(excluded, slots)
         return PreparedSearch(engine, context, untouched, slots, deviation, mean, limits, scale)
+
+    def ready(self, engine: Engine, excluded: Nodes) -> tuple[Untouched, Slots] | None:
+        """What searches in all contexts share; None where the tree cannot be searched in any."""
+        untouched, slots = self._untouched or self.prepared(), engine.slots
+        if not engine.is_searchable or self._model.tree.height > _DEEPEST or untouched.is_patchy:
+            return None
+        untouched.sync(slots)
+        return untouched.extended(excluded, slots) if len(excluded) or not slots.count else (untouched, slots)
 
 
 class Draw(NamedTuple):
@@ -135,3 +161,12 @@ class PreparedSearch(NamedTuple):
     def best(self, values: Floats, k: int, rng: np.random.Generator) -> tuple[Nodes, Floats, int]:
         """The k best actions of the draw that has these values, their scores, and the work it took."""
         return self.untouched.search(self.slots, values, self.deviation, self.limits, k, rng)
+
+    def many(self, rng: np.random.Generator, n: int, k: int) -> tuple[Nodes, Floats]:
+        """(n, k) twice: the k best actions of n draws, in a model without contexts, and their scores.
+
+        It changes nothing but the generator, so that threads may share what is prepared.
+        """
+        engine = cast(ScalarEngine, self.engine)
+        draw = (engine.slots.count, self.scale, *engine.draw_arrays())
+        return self.untouched.search_many(rng, n, k, self.slots, draw, self.deviation, self.limits)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from bough._arrays import Floats, Nodes
-from bough.inference.kernels import groups, regular, search
+from bough.inference.kernels import groups, many_scalar, regular, search
 from bough.inference.normals import standard_normals
 from bough.inference.rate_tables import RateTables, rate_tables
 from bough.inference.slots import Slots, grown
@@ -144,6 +144,45 @@ class Untouched:
                 top_node, top_score,
             )  # fmt: skip
         return top_node, top_score, visited
+
+    @property
+    def is_patchy(self) -> bool:
+        """Whether some node has very many children of unlike variances, so that a search is no good."""
+        return self._patchy
+
+    def search_many(
+        self, rng: np.random.Generator, n: int, k: int, touched: Slots, draw: tuple[Any, ...], deviation: Floats,
+        limits: tuple[Floats, Floats],
+    ) -> tuple[Nodes, Floats]:  # fmt: skip
+        """(n, k) twice: the k best actions of n draws of a model without contexts, and their scores."""
+        top_node, top_score = np.empty((n, k), dtype=np.int32), np.empty((n, k))
+        given: tuple[Any, ...] = (
+            rng, *draw, touched.parent, self._class_of_node, deviation, touched.choosable, touched.node, *self._kept,
+            self._tree.child_start,
+        )  # fmt: skip
+        tables = self._tables_for(limits[0]) if k == 1 else None
+        if tables is not None:
+            given = (*given, *tables, top_node, top_score)
+            many_scalar.best_in_regular_tree(*given)
+        else:
+            given = (*given, *limits, self._has_actions, self._typical, _RATES, top_node, top_score)
+            many_scalar.best_in_any_tree(*given)
+        return top_node, top_score
+
+    def search_arrays(self, touched: Slots, deviation: Floats, k: int) -> tuple[Any, ...]:
+        """What `many_vector.best_of_searches` takes; tables are in proportion to the deviations of some context."""
+        limits = None if k > 1 else self.limits(deviation, 0.0)
+        tables = None if limits is None else self._tables_for(limits[0])
+        if tables is None:
+            reference, tables = np.empty(0), RateTables(np.empty((0, 0)), np.empty((0, 0)), 0.0, 1.0)
+        else:
+            reference = limits[0]  # type: ignore[index]
+        first = np.cumsum([0, *(len(classes) for classes in self._classes)]).astype(np.int32)
+        return (
+            touched.parent, self._class_of_node, self._leaf_classes.astype(np.int32), first,
+            np.concatenate(self._classes).astype(np.int32), touched.choosable, touched.node, *self._kept,
+            self._tree.child_start, self._has_actions, self._typical, _RATES, reference, *tables,
+        )  # fmt: skip
 
     def _tables_for(self, deviation: Floats) -> RateTables | None:
         """The tables of a regular tree for these standard deviations by depth, which scale with them."""

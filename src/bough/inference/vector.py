@@ -217,6 +217,16 @@ class VectorEngine(TableEngine):
         )
         return self._root
 
+    def slot_laws(self) -> tuple[Floats, Floats, Floats]:
+        """(T, d, d), (T, d), (T, d, d): A, o and F by slot, theta_i = A theta_p + o + F n as deviations from the mean.
+
+        Where all deviations are multiplied by a factor, around the same means, A and o stay as they are.
+        """
+        n = self.slots.count
+        root = self._refreshed_roots()[:n].transpose(0, 2, 1)
+        gain = np.eye(len(self._mean)) - root @ self._pull[:n].transpose(0, 2, 1)
+        return gain, np.einsum("nij,nj->ni", root, self._target[:n]), root.copy()
+
     def is_finite(self) -> bool:
         """Whether the laws of all touched nodes are numbers that can be computed with."""
         self._made_good()
@@ -257,6 +267,11 @@ class VectorEngine(TableEngine):
             self._refreshed_roots(),
         )  # fmt: skip
         return values
+
+    def draw_arrays(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """L' by class, the prior mean, and E', f and F' by slot: what a compiled draw in contexts takes."""
+        root = self._refreshed_roots()
+        return self._factor, self._mean, self._pull, self._target, root
 
     def class_deviations(self, context: Floats) -> Floats:
         """(n_classes,) the standard deviation of a node given its parent, in the direction of the context."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 
-from bough import _checks
+from bough import _checks, _seeds
 from bough._arrays import Floats, Integers, Nodes
 from bough._checks import listed
 from bough.data.rows import checked_context, checked_contexts
 from bough.inference.answers import BestActions
 from bough.model.model import Model
+from bough.policies.many import checked_device, checked_jobs
 from bough.tree.catalogue import Catalogue
 
 NOTHING = np.empty(0, dtype=np.int32)
@@ -160,6 +160,9 @@ class ScoringPolicy(ABC):
         model = self._model
         return None if context is None and model.is_scalar else checked_context(model, context)
 
+    def _checked_rows(self, contexts: Any) -> Floats:
+        return checked_contexts(self._model, contexts)
+
     def _names(self, chosen: BestActions) -> list[Hashable]:
         return [self._catalogue.name(leaf) for leaf in chosen.nodes.tolist()]
 
@@ -235,30 +238,91 @@ class ScoringPolicy(ABC):
             scores[np.searchsorted(leaves, list(self._retired))] = -np.inf
         return leaves, scores
 
-    def decide_many(self, contexts: Any) -> list[Hashable]:
+    @overload
+    def decide_many(
+        self,
+        contexts: Any,
+        k: None = None,
+        among: Sequence[Any] | None = None,
+        device: str | None = None,
+        jobs: int | None = None,
+    ) -> list[Hashable]: ...
+
+    @overload
+    def decide_many(
+        self,
+        contexts: Any,
+        k: int,
+        among: Sequence[Any] | None = None,
+        device: str | None = None,
+        jobs: int | None = None,
+    ) -> list[list[Hashable]]: ...
+
+    def decide_many(
+        self,
+        contexts: Any,
+        k: int | None = None,
+        among: Sequence[Any] | None = None,
+        device: str | None = None,
+        jobs: int | None = None,
+    ) -> list[Hashable] | list[list[Hashable]]:
         """One decision for each row of an (n, d) array of contexts, or, in a K-armed model, n of them.
 
-        Each is made from a posterior sample of its own.
+        Each is made from a posterior sample of its own, and all from what is known now. With `k` each is a list of the
+        k best, best first, and `among` restricts the choice for all of them. `HierTS`, `FlatTS` and `TS` decide in
+        compiled code on `jobs` threads, one for each core where it is None; how many there are changes nothing else.
+        ``device="gpu"`` has them decide on a GPU, by the same law: the page "Deciding for millions at once" has more.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
-        >>> bough.HierTS(bough.GaussianModel(tree), seed=0).decide_many(4)
-        ['espresso', 'black', 'black', 'green']
+        >>> agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
+        >>> agent.decide_many(4), agent.decide_many(2, k=2, among=["green", "black"], jobs=1)
+        (['black', 'black', 'espresso', 'green'], [['green', 'black'], ['black', 'green']])
         """
-        rows: Iterable[Any]
-        if self._model.is_scalar:
-            if not _checks.is_whole(contexts):
-                raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
-            rows = itertools.repeat(None, _checks.whole_number("contexts", contexts, least=0))
-        else:
-            rows = checked_contexts(self._model, contexts)
-        return [self._chosen(row) for row in rows]
+        names, scores = self._decided_many(contexts, k, among, checked_device(device), checked_jobs(jobs))
+        if k is None:
+            return names
+        size = scores.shape[1]
+        return [names[i : i + size] for i in range(0, len(names), size)]
 
-    def _chosen(self, context: Floats | None) -> Hashable:
-        """`decide`, of a context that has been checked."""
+    def _decided_many(
+        self, contexts: Any, k: int | None, among: Sequence[Any] | None, device: str, jobs: int
+    ) -> tuple[list[Hashable], Floats]:
+        """The names of the actions of many decisions, one after the other, and (n, k) their scores."""
         with self._moment:
             self._prepare()
-            return self._catalogue.name(int(self._choose(context, 1, None, NOTHING).nodes[0]))
+            candidates, excluded = self._checked_choices(among, (), "error")
+            n_choices = self._n_choices(excluded) if candidates is None else len(candidates)
+            wanted = 1 if k is None else checked_k(k, n_choices)
+            model, rows, n = self._model, None, 0
+            if model.is_scalar:
+                if not _checks.is_whole(contexts):
+                    raise ValueError(f"contexts is {contexts!r}; this model takes none, so give how many decisions")
+                n = _checks.whole_number("contexts", contexts, least=0)
+            else:
+                rows = checked_contexts(model, contexts)
+                n = len(rows)
+            if device == "cpu":
+                found = self._choose_many(n, rows, wanted, candidates, jobs)
+                return self._catalogue.names(found.nodes.ravel()).tolist(), found.scores
+            scorer = self._scorer(device)
+            seed = _seeds.sequence(self._rng)
+        chosen = scorer.best(n if rows is None else rows, wanted, seed, among=among)  # frozen: others may learn
+        return chosen.actions.ravel().tolist(), chosen.scores
+
+    def _choose_many(
+        self, n: int, contexts: Floats | None, k: int, candidates: Nodes | None, _jobs: int
+    ) -> BestActions:
+        """(n, k) the leaves and the scores of n decisions, of what has been checked."""
+        found = BestActions(np.empty((n, k), dtype=np.int32), np.empty((n, k)))
+        for i in range(n):
+            one = self._choose(None if contexts is None else contexts[i], k, candidates, NOTHING)
+            found.nodes[i], found.scores[i] = one
+        return found
+
+    def _scorer(self, _device: str) -> Any:
+        """What decides for many contexts on a device of JAX, by what is known now."""
+        raise ValueError(f'device is "gpu", and a {type(self).__name__} decides on the CPU; leave out device=')
 
     @abstractmethod
     def _scores(self, context: Floats | None) -> Floats:

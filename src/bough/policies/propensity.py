@@ -21,6 +21,7 @@ from scipy.special import betaincc
 
 from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.answers import BestActions
+from bough.inference.capped import CappedSearch
 from bough.inference.chances import Laws, best_of_others, chances, laws_of
 from bough.inference.normals import scaled_normals
 from bough.inference.search import PreparedSearch
@@ -231,6 +232,32 @@ class Searched:
         return chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
 
 
+class Looked:
+    """Chances from the capped search, which draws the asked actions first, and of the others what may be the best."""
+
+    def __init__(self, posterior: Posterior, asked: Asked, capped: CappedSearch, rng: np.random.Generator) -> None:
+        self._capped, self._k, self._rng = capped, asked.k, rng
+        self._left_out = np.union1d(asked.excluded, asked.nodes).astype(np.int32)
+        self._slots = posterior._engine.slots.find(asked.nodes)
+        self._laws = laws_of(posterior._engine, asked.nodes, None, capped.scale)
+        self.width = len(asked.nodes) + asked.k
+
+    def __call__(self, n: int) -> Floats:
+        best, values = np.empty((n, self._k)), np.empty((n, len(self._slots), 2))
+        for i in range(n):
+            best[i], values[i] = self._capped.others(self._rng, self._k, self._left_out, self._slots)
+        centre, own = self._laws.centre(values[:, :, 0]), values[:, :, 1]
+        return chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
+
+
+def _capped_for(posterior: Posterior, asked: Asked, scale: float) -> CappedSearch | None:
+    """The capped search, where it is in use, all asked actions are touched, and enough others are left."""
+    if asked.context is not None or asked.n_choices < asked.k + len(asked.nodes):
+        return None
+    capped = posterior._search_state.switch.look(posterior._engine, scale)
+    return None if capped is None or (posterior._engine.slots.find(asked.nodes) < 0).any() else capped
+
+
 def chances_of_posterior(
     posterior: Posterior,
     asked: Asked,
@@ -241,6 +268,9 @@ def chances_of_posterior(
 ) -> Chances:
     """The chances of actions to be the best of a posterior draw whose deviations from the mean are times the scale."""
     if asked.candidates is None and searches:
+        capped = _capped_for(posterior, asked, scale)
+        if capped is not None:
+            return Looked(posterior, asked, capped, rng)
         left_out = np.union1d(asked.excluded, asked.nodes).astype(np.int32)
         search = posterior._search_state.without(posterior._engine, asked.context, left_out, scale)
         if search is not None:
@@ -259,7 +289,9 @@ class Exact:
         self._is_possible = asked.k == 1 and asked.context is None
         tree, n_touched = posterior._engine.model.tree, posterior._engine.slots.count
         if asked.candidates is None:
-            n_drawn = n_touched + len(asked.nodes) if searches else tree.n_nodes
+            n_drawn: float = n_touched + len(asked.nodes) if searches else tree.n_nodes
+            if searches and _capped_for(posterior, asked, scale) is not None:
+                n_drawn = posterior._search_state.switch.nodes_drawn
             n_places, n_unlike = n_touched, posterior._search_state.n_unlike
         else:
             n_drawn = n_places = 2 * len(asked.candidates)

@@ -9,9 +9,11 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Floats, Nodes
 from bough.inference.answers import BestActions
+from bough.inference.many import block_size, of_draws, of_searches
 from bough.inference.vector import scores_in
 from bough.model.model import Model
-from bough.policies.base import largest
+from bough.policies.base import NOTHING, largest
+from bough.policies.many import in_blocks, scorer_of
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.policies.propensity import Asked, Exact, Mean, chances_of_posterior, estimated
 from bough.posterior import Posterior
@@ -91,6 +93,38 @@ class HierTS(PosteriorPolicy):
                 return best
             excluded = posterior._fold(excluded)
         return super()._choose(context, k, None, excluded)
+
+    def _choose_many(self, n: int, contexts: Floats | None, k: int, candidates: Nodes | None, jobs: int) -> BestActions:
+        if not self._explore:
+            return super()._choose_many(n, contexts, k, candidates, jobs)
+        posterior, block = self.posterior, None
+        if candidates is None and self._searches:
+            block = of_searches(posterior._search_state, posterior._engine, contexts, k, NOTHING, self._explore)
+            drawn = posterior._engine.slots.count
+            if block is None:
+                posterior._fold()
+        if block is None:
+            if candidates is None:
+                tree = posterior._engine.model.tree
+                nodes, above = np.arange(tree.n_nodes, dtype=np.int32), tree.parent
+                candidates = self._choices(NOTHING)
+            else:
+                nodes, above = posterior._catalogue.with_ancestors(candidates)
+            block = of_draws(posterior._engine, nodes, above, candidates, k, self._explore)
+            drawn = len(nodes)
+        size = block_size(posterior._engine, drawn)
+        found, scores = in_blocks(block, self._rng, n, contexts, size, jobs, k)
+        if contexts is None:
+            posterior._search_state.switch.after_many(scores[:, -1])
+        unsettled = found[:, 0] < 0  # where actions may tie in a context
+        if unsettled.any():
+            found[~unsettled] = posterior._fold(found[~unsettled].ravel()).reshape(-1, k)
+        for i in np.flatnonzero(unsettled).tolist():
+            found[i], scores[i] = self._choose(None if contexts is None else contexts[i], k, None, NOTHING)
+        return BestActions(found, scores)
+
+    def _scorer(self, device: str) -> Any:
+        return scorer_of(self.posterior, device, self._explore)
 
     def _probabilities(self, asked: Asked, samples: int, rng: np.random.Generator) -> Mean:
         if not self._explore:

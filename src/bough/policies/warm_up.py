@@ -92,7 +92,12 @@ def _ask(agent: Any) -> None:
     for ask in questions:
         for narrowed in ({}, {"k": 2}, {"among": names[:3]}, {"exclude": names[:2]}, {"k": 2, "among": names[:3]}):
             ask(context, **narrowed)
+    rehearse = agent.posterior._search_state.switch.rehearse
+    rehearse(agent.posterior._engine)
+    agent.update(names[0], 1.0, context)
+    rehearse(agent.posterior._engine)
     agent.update(*batch)
+    rehearse(agent.posterior._engine)
     agent.best(context, samples=2)
     agent.posterior._moments_of(np.arange(2, dtype=np.int32), context)  # as a service shows them
     if model.is_scalar or model.kind.sums_suffice:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from bough._arrays import Nodes
-from bough.policies.base import NOTHING
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.posterior import Posterior
 from bough.service.node_numbers import best_places, moment_of
@@ -99,9 +98,9 @@ class Exploration:
         posterior = agent.posterior
         with posterior._lock:
             if posterior._catalogue.n_tree_nodes > _SMALL:
-                found = posterior._search(self._rng, None, 1, NOTHING)
+                found = posterior._highest(self._rng)
                 if found is not None:
-                    return float(found.scores[0])
+                    return found
             return float(posterior._sample_leaves(_choices(posterior), self._rng).max())
 
 

@@ -17,18 +17,23 @@ from bough.inference.kernels.jit import kernel
 
 
 @kernel
-def _log_rate(x: float, log_rates: Floats, start: float, step: float) -> Any:
-    """The tabulated log rate at x, by the cubic through the four nearest entries."""
-    place = (x - start) / step
-    i = min(max(int(place), 1), len(log_rates) - 3)
-    u = place - i
-    a, b, c, d = log_rates[i - 1], log_rates[i], log_rates[i + 1], log_rates[i + 2]
+def cubic(u: float, a: float, b: float, c: float, d: float) -> float:
+    """At u of the cubic through a, b, c, d at -1, 0, 1, 2."""
     return (
         -u * (u - 1.0) * (u - 2.0) / 6.0 * a
         + (u + 1.0) * (u - 1.0) * (u - 2.0) / 2.0 * b
         - (u + 1.0) * u * (u - 2.0) / 2.0 * c
         + (u + 1.0) * u * (u - 1.0) / 6.0 * d
     )
+
+
+@kernel
+def _log_rate(x: float, log_rates: Floats, start: float, step: float) -> Any:
+    """The tabulated log rate at x, by the cubic through the four nearest entries."""
+    place = (x - start) / step
+    i = min(max(int(place), 1), len(log_rates) - 3)
+    u = place - i
+    return cubic(u, log_rates[i - 1], log_rates[i], log_rates[i + 1], log_rates[i + 2])
 
 
 @kernel

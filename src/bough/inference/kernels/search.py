@@ -17,21 +17,10 @@ from bough.inference.kernels.groups import free_child, mark_touched
 from bough.inference.kernels.heap import grown, grown_rows, pop, push
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.quantiles import quantile, rate
+from bough.inference.kernels.top import insert
 
 RATE_STEP = 32.0  # entries of the table of rates for each unit
 RATE_FROM, RATE_TO = -6.0, 39.0
-
-
-@kernel
-def _insert(node: int, score: float, top_node: Nodes, top_score: Floats) -> None:
-    """Overwrites top_*, which are kept best first, with the action in its place."""
-    place = len(top_score) - 1
-    while place > 0 and top_score[place - 1] < score:
-        top_score[place] = top_score[place - 1]
-        top_node[place] = top_node[place - 1]
-        place -= 1
-    top_score[place] = score
-    top_node[place] = node
 
 
 @kernel
@@ -76,7 +65,7 @@ def search(
     last = len(top_score) - 1
     for slot in range(len(value)):
         if value[slot] > top_score[last] and choosable[slot]:
-            _insert(slot_node[slot], value[slot], top_node, top_score)
+            insert(slot_node[slot], value[slot], top_node, top_score)
     visited = len(value)
 
     # Waiting groups: the node above, its slot or -1, its value and depth, and each level's largest normal.
@@ -164,7 +153,7 @@ def search(
                         marked[top_node[i] - start] = True
                 child = free_child(start, marked, int(rng.random() * left[entry]))
                 visited += end - start
-            _insert(child, bounds[entry], top_node, top_score)
+            insert(child, bounds[entry], top_node, top_score)
             if last > 0 and left[entry] > 1:
                 left[entry] -= 1
                 q[1] = quantile(rate(q[1]) + rng.standard_exponential() / left[entry])
@@ -195,7 +184,7 @@ def search(
             low, high = child_start[child], child_start[child + 1]
             if low == high:
                 if score > top_score[last]:
-                    _insert(child, score, top_node, top_score)
+                    insert(child, score, top_node, top_score)
                 continue
             if used == room:
                 room *= 2

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.jit import kernel
 
 _SPREAD = 2654435761  # Knuth's multiplier; node * _SPREAD stays below 2**63
+
+
+@kernel
+def whole(number: Any) -> Any:
+    """The number with 64 bits: a kernel is compiled again for each width of what it is given."""
+    return np.int64(number)
 
 
 @kernel
