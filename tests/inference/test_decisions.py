@@ -18,6 +18,7 @@ from capped_cases import same_law
 
 DRAWS = 100_000
 FALSE_ALARM = 1e-4
+ROUNDING = 1e-14  # of a sum of a few probabilities, which have no error where they are exact
 UNEVEN = bough.Tree.from_paths(
     ["a/b/c", "a/b/d", "a/e", "f", "g/h", "g/i/j/k", "g/i/j/l", "m/n/o", "m/n/p", "m/q", "r/s/t/u/v"]
 )
@@ -249,7 +250,7 @@ def test_many_decisions_at_once_and_their_propensities(policy):
     assert len(armed.decide_many(5)) == 5
     assert armed.decide_many(0) == []
     probability, error, is_bound = armed.propensity(list(UNEVEN.actions), samples=400)
-    assert probability[~is_bound].sum() == pytest.approx(1.0, abs=5.0 * error.sum())
+    assert probability[~is_bound].sum() == pytest.approx(1.0, abs=5.0 * error.sum() + ROUNDING)
     assert (error[is_bound] == 0).all()
 
 
