@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bough.mcmc import GibbsDraws, gibbs
     from bough.model.bernoulli import BernoulliModel
     from bough.model.covariance import by_depth, by_height, by_node
+    from bough.model.factors import Factor
     from bough.model.features import Features
     from bough.model.gaussian import GaussianModel
     from bough.model.model import MeanReward
@@ -65,6 +66,7 @@ _HOME = {
     "Evaluation": "bough.evaluation.report",
     "ExplainedNode": "bough.explanation",
     "Explanation": "bough.explanation",
+    "Factor": "bough.model.factors",
     "Features": "bough.model.features",
     "FlatTS": "bough.policies.thompson",
     "GaussianModel": "bough.model.gaussian",
@@ -131,6 +133,7 @@ __all__ = [
     "Evaluation",
     "ExplainedNode",
     "Explanation",
+    "Factor",
     "Features",
     "FlatTS",
     "GaussianModel",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from bough import _checks
 from bough._arrays import Floats, Integers, Nodes
 from bough._frames import make_frame
 from bough._text import rounded
-from bough.data.rows import checked_context
+from bough.data.rows import checked_context, refuse_factors
 from bough.inference.answers import Answers
+from bough.inference.crossed import CrossedEngine
 from bough.model.likelihood import Likelihood
 from bough.tree.levels import depth_of, level_of
 from bough.tree.tree import Tree
@@ -163,6 +164,21 @@ class ExplainedNode(NamedTuple):
     deviation: float
 
 
+class ExplainedEffect(NamedTuple):
+    """What one level of a crossed factor adds to the score of an action."""
+
+    factor: str
+    level: Hashable
+    mean: float
+    deviation: float
+    low: float
+    high: float
+    observations: int
+    """How many rewards it had a part in."""
+    share: float
+    """Of all observations."""
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Explanation:
     """The path from the root to an action, each node against its siblings; made by `Posterior.explain`.
@@ -189,14 +205,17 @@ class Explanation:
     """From the root down to it."""
     note: str = ""
     """What is printed below the table: of a decision, its score and its propensity."""
+    effects: tuple[ExplainedEffect, ...] = ()
+    """What crossed factors add to the score: the brand of the action, and the store of a decision."""
     _sibling_rewards: tuple[Floats, ...] = field(default=())
 
     @classmethod
-    def of(cls, posterior: Answers, name: Any, interval: Any, context: Any) -> Explanation:
+    def of(cls, posterior: Answers, name: Any, interval: Any, context: Any, factors: Any = None) -> Explanation:
         """`Posterior.explain`."""
         with posterior._lock:
             end = posterior.model.tree.index(name)
             table = NodeTable.of(posterior, interval, context)
+            effects = _effects_of(posterior, end, factors, table)
         tree = table.tree
         path = np.array(tree.path_nodes(end), dtype=np.int32)
         on_path = table.at(path)
@@ -211,7 +230,7 @@ class Explanation:
             )
             for i in range(len(path))
         )  # fmt: skip
-        return cls(names[-1], float(interval), nodes, _sibling_rewards=beside)
+        return cls(names[-1], float(interval), nodes, effects=effects, _sibling_rewards=beside)
 
     def __repr__(self) -> str:
         return f"Explanation({self.name!r}, levels={len(self.nodes)})"
@@ -226,6 +245,18 @@ class Explanation:
             interval = f"{rounded(node.low, width)} to {rounded(node.high, width)}"
             numbers = (rounded(node.reward, width), interval, rank, f"{node.observations:,}", f"{node.share:.0%}")
             table.append([*(_label(node.name), str(node.level))[:n_words], *numbers])
+        for one in self.effects:
+            width = one.high - one.low
+            interval = f"{rounded(one.low, width)} to {rounded(one.high, width)}"
+            mean = rounded(one.mean, width)
+            numbers = (
+                mean if mean.startswith("-") else f"+{mean}",
+                interval,
+                "",
+                f"{one.observations:,}",
+                f"{one.share:.0%}",
+            )
+            table.append([*(f"{one.factor} {one.level}", one.factor)[:n_words], *numbers])
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = (
             "  ".join([*map(str.ljust, row[:n_words], widths), *map(str.rjust, row[n_words:], widths[n_words:])])
@@ -255,6 +286,32 @@ class Explanation:
         ax = plot_intervals(labels, mean, low, high, ax, beside=self._sibling_rewards)
         ax.set_title(f"{self.name}, its categories, and their siblings (grey)", fontsize=10)
         return ax
+
+
+def _effects_of(posterior: Answers, node: int, factors: Any, table: NodeTable) -> tuple[ExplainedEffect, ...]:
+    """The effects in the score of an action, and of a decision with these levels; nothing without factors."""
+    engine, effects = posterior._engine, posterior._engine.model.effects
+    if effects is None:
+        refuse_factors(factors)
+        return ()
+    levels = effects.some_codes(factors)
+    tree, crossed = engine.model.tree, cast(CrossedEngine, engine)
+    wanted = effects.of_action(int(np.searchsorted(tree.leaves, node))).tolist() if tree.is_action(node) else []
+    if levels is not None:
+        wanted += [first + int(code) for (_, _, first), code in zip(effects.decided, levels, strict=True) if code >= 0]
+    mean, variance = crossed.effect_moments()
+    counts, found = crossed.effect_counts(), []
+    for effect in wanted:
+        factor, level = effects.name_of(effect)
+        deviation = float(np.sqrt(variance[effect]))
+        width, count = table.quantile * deviation, float(counts[effect])
+        found.append(
+            ExplainedEffect(
+                factor, level, float(mean[effect]), deviation, float(mean[effect]) - width, float(mean[effect]) + width,
+                round(count), count / table.total if table.total > 0.0 else 0.0,
+            )
+        )  # fmt: skip
+    return tuple(found)
 
 
 def _siblings(table: NodeTable, node: int) -> Nodes:

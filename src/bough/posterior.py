@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from bough._frames import make_frame
 from bough.best import Best, best_of
 from bough.data.rows import checked_rows, checked_sums, one_action, rows_of
 from bough.data.statistics import Statistics
-from bough.explanation import Explanation, NodeTable, plot_best
+from bough.explanation import Explanation, NodeTable, one_type, plot_best
 from bough.inference import files
+from bough.inference.crossed import CrossedEngine
 from bough.inference.engines import engine_for
 from bough.inference.living import Living, close
 from bough.model.files import model_contents, restored_model
@@ -94,6 +95,7 @@ class Posterior(Living):
         exposure: Any = None,
         at: Any = None,
         settle: bool = True,
+        factors: Any = None,
     ) -> None:
         """Add one observation, or, where `reward` is a list or an array, one for each of its entries.
 
@@ -102,7 +104,8 @@ class Posterior(Living):
         `trials`, in a `BernoulliModel`, has how many trials each reward counts the successes of, and `exposure`, in a
         `PoissonModel`, how long or how much was counted; both are 1 where they are left out. `at` is when the reward
         was earned, one time for all or one for each, and now where it is left out: it matters where rewards fade or
-        actions drift. Everything is checked before anything changes.
+        actions drift. `factors` has the levels of the decisions, ``{"store": "north"}``, one for all or one for each:
+        it names every factor of the decision that the model has. Everything is checked before anything changes.
 
         In a K-armed model of clicks or counts a batch ends with `settle`, which takes time that follows all actions
         with rewards. With ``settle=False`` it refreshes only what it touches: call `settle` when the stream is in, or
@@ -117,13 +120,15 @@ class Posterior(Living):
         3
         """
         settle = settle is True or _checks.flag("settle", settle)
-        bare = context is None and trials is None and exposure is None and at is None and type(reward) in (float, int)
+        bare = context is None and trials is None and exposure is None and at is None and factors is None
+        bare = bare and type(reward) in (float, int)
         with self._lock:
             model = self._engine.model
-            if bare and model.is_scalar and model.likelihood.is_plain(reward):  # what services make millions of
+            decided = model.effects is not None and model.effects.decided
+            if bare and model.is_scalar and not decided and model.likelihood.is_plain(reward):  # services make millions
                 self._observe_one(one_action(self._catalogue, action), float(reward))
                 return
-            rows = checked_rows(model, action, reward, context, trials, exposure, self._catalogue)
+            rows = checked_rows(model, action, reward, context, trials, exposure, self._catalogue, factors)
             if at is not None and len(rows.rewards):
                 self._observe_at(rows, at, settle)
             elif len(rows.rewards):
@@ -136,13 +141,21 @@ class Posterior(Living):
             self._engine.observe_one(leaf, reward)
 
     def retract(
-        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
+        self,
+        action: Any,
+        reward: Any,
+        context: Any = None,
+        *,
+        trials: Any = None,
+        exposure: Any = None,
+        at: Any = None,
+        factors: Any = None,
     ) -> None:
         """Take back a reward, or many, as if they had never been observed: a refund, say, or a bot's clicks.
 
-        Exact for Gaussian rewards, and by totals for clicks and counts. `at` is when the reward was earned, as in
-        `update`. A `ValueError`, and nothing changes, where it cannot have been among those that were observed, where
-        actions drift, and for clicks and counts in contexts.
+        Exact for Gaussian rewards, and by totals for clicks and counts. `at` is when the reward was earned, and
+        `factors` has the levels of its decision, as in `update`. A `ValueError`, and nothing changes, where it cannot
+        have been among those that were observed, where actions drift, and for clicks and counts in contexts.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
@@ -153,7 +166,8 @@ class Posterior(Living):
         """
         with self._lock:
             self._check_whole()
-            rows = checked_rows(self._engine.model, action, reward, context, trials, exposure, self._catalogue)
+            model = self._engine.model
+            rows = checked_rows(model, action, reward, context, trials, exposure, self._catalogue, factors)
             if not len(rows.rewards):
                 return
             if at is not None:
@@ -291,7 +305,7 @@ class Posterior(Living):
                 number[node] = -1
         names = self._catalogue.names(nodes).tolist()
         number[nodes] = model.tree.action_nodes([new_names.get(name, name) for name in names])
-        if len(np.unique(number[nodes])) < len(nodes):
+        if len(np.unique(number[nodes])) < len(np.unique(nodes)):
             raise ValueError("two actions with evidence have the same name in the new tree; rename them apart")
         return number
 
@@ -329,10 +343,13 @@ class Posterior(Living):
         table = NodeTable.of(self, interval, context)
         return make_frame((table if level is None else table.of_level(level)).columns(), backend)
 
-    def explain(self, action: Any, context: Any = None, interval: float = 0.95) -> Explanation:
+    def explain(
+        self, action: Any, context: Any = None, interval: float = 0.95, factors: Mapping[str, Any] | None = None
+    ) -> Explanation:
         """The path from the root to an action, or to a category: each node against its siblings.
 
-        It prints as a small table, and has `to_frame` and `plot`. A contextual model needs a `context`.
+        It prints as a small table, and has `to_frame` and `plot`. A contextual model needs a `context`. Where the model
+        has factors, what the levels of the action add to its score comes last, and those of `factors`, of a decision.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
@@ -344,7 +361,34 @@ class Posterior(Living):
         tea            0.23  0.05 to 0.55  1 of 2            40    50%
         green          0.29  0.17 to 0.44  1 of 2            40    50%
         """
-        return Explanation.of(self, action, interval, context)
+        return Explanation.of(self, action, interval, context, factors)
+
+    def effects(self, factor: str, backend: str | None = None) -> Any:
+        """A frame with one row for each level of a crossed factor: level, mean, deviation and observations.
+
+        `mean` and `deviation` are those of what the level adds to the score, and `observations` is how many rewards it
+        had a part in. Levels that are tuples, or that are not all integers, are given as text. `backend` is "pandas",
+        "polars" or "pyarrow"; the first of them that is installed where it is None.
+
+        >>> import bough
+        >>> tree = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade"]})
+        >>> brand = bough.Factor({"kettle": "Acme", "spade": "Acme", "toaster": "Bolt"}, variance=0.5)
+        >>> posterior = bough.Posterior(bough.GaussianModel(tree, factors={"brand": brand}))
+        >>> posterior.update(["kettle", "spade"], [3.0, 2.0])
+        >>> posterior.effects("brand", "polars").to_dict(as_series=False)["observations"]
+        [2, 0]
+        """
+        with self._lock:
+            effects = self.model.effects
+            if effects is None:
+                raise ValueError(f"the model has no factors, and so no {factor!r:.60}")
+            chosen, first = effects.factor(factor), effects.first_of(factor)
+            part = slice(first, first + len(chosen.levels))
+            engine = cast(CrossedEngine, self._engine)
+            mean, variance = engine.effect_moments()
+            counts = np.rint(engine.effect_counts()).astype(np.int64)
+        columns = {"mean": mean[part], "deviation": np.sqrt(variance[part]), "observations": counts[part]}
+        return make_frame({"level": one_type(list(chosen.levels)), **columns}, backend)
 
     def best(
         self,

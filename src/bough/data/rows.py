@@ -37,6 +37,8 @@ class Rows(NamedTuple):
     """When each was, after the clock was started; None: now."""
     weights: Floats | None = None
     """How much each counts; None: as one."""
+    levels: Nodes | None = None
+    """(n, m) the levels that their decisions had, by their places in their factors; None where there are none."""
 
     def some(self, wanted: Flags) -> Rows:
         """Those of the rows."""
@@ -239,10 +241,11 @@ def checked_rows(
     trials: Any,
     exposure: Any,
     actions: Tree | Catalogue | None = None,
+    factors: Any = None,
 ) -> Rows:
     """One observation, or many, as arrays; a `ValueError` or `KeyError` that says what is wrong with them.
 
-    `actions` says where actions are; the model's tree if it is None.
+    `actions` says where actions are; the model's tree if it is None. `factors` has the levels of decisions.
     """
     actions = model.tree if actions is None else actions
     if _checks.is_one(reward):
@@ -257,7 +260,24 @@ def checked_rows(
         contexts = None if context is None else checked_contexts(model, context, len(rewards))
     check_context_presence(model, context)
     check_size(model, rewards, contexts)
-    return Rows(leaves, rewards, contexts, model.kind.checked_exposure(rewards, trials, exposure))
+    levels = checked_levels(model, factors, len(rewards))
+    return Rows(leaves, rewards, contexts, model.kind.checked_exposure(rewards, trials, exposure), levels=levels)
+
+
+def checked_levels(model: Model, factors: Any, n: int) -> Nodes | None:
+    """(n, m) the levels of decisions, by their places in the factors of the decision; None where there are none."""
+    if model.effects is not None:
+        return model.effects.decided_codes(factors, n)
+    refuse_factors(factors)
+    return None
+
+
+def refuse_factors(factors: Any) -> None:
+    """Refuse levels of decisions, for a model without factors."""
+    if factors:
+        raise ValueError(
+            f"factors is {factors!r:.80}, and the model has none; leave it out, or give the model such factors"
+        )
 
 
 def checked_context(model: Model, context: Any) -> Floats:
@@ -350,6 +370,8 @@ def checked_sums(model: Model, statistics: Any, actions: Tree | Catalogue | None
     if statistics.dim != wanted:
         raise ValueError(f"the statistics have contexts of length {statistics.dim}; the model's is {wanted}")
     statistics.check_kind(type(model))
+    if model.effects is not None or statistics.factors is not None:
+        checked_levels(model, statistics.factors, len(statistics.actions))
     leaves = (model.tree if actions is None else actions).action_nodes(statistics.actions)
     check_size(model, np.sqrt(statistics.sum_yy), None)
     return leaves

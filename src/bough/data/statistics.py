@@ -14,6 +14,7 @@ import numpy as np
 from bough import _checks, _storage
 from bough._arrays import Flags, Floats, Integers, Names
 from bough.data.contexts import without_model
+from bough.model.factors import level_name
 from bough.model.feature_names import checked_names, distinct_names, names_contents, order_of, restored_names, shown
 from bough.tree.files import pack_names, unpack_names
 from bough.tree.name_columns import as_column, is_bool, plain
@@ -63,18 +64,22 @@ class Statistics:
     """How many rows were left out, by the reason."""
     features: tuple[str, ...] | None = None
     """(d,) the names of the entries of a context, in order; None where they are not known."""
+    factors: Mapping[str, Names] | None = None
+    """(n,) for each factor of the decisions, the level; an action has a row for each that it was rewarded at."""
 
     def __post_init__(self) -> None:
         actions = as_column(_checks.as_names(self.actions))
+        factors = _checked_factors(self.factors, len(actions))
         sums = {name: _checks.floats(array, name) for name, array in self._sums.items()}
         _check_shapes(actions, sums)
+        _check_distinct(actions, factors)
         _check_values(actions, sums)
         if not isinstance(self.skipped, Mapping):
             raise ValueError(f"skipped is {self.skipped!r}; give a mapping from reasons to numbers of rows")
         skipped = {str(why): _checks.whole_number(f"skipped[{why!r}]", n, least=0) for why, n in self.skipped.items()}
         dim = sums["sum_xy"].shape[1] if "sum_xy" in sums else None
         features = None if self.features is None else checked_names(self.features, dim)
-        self._set(actions, sums, skipped, features)
+        self._set(actions, sums, skipped, features, factors)
 
     def _set(
         self,
@@ -82,11 +87,12 @@ class Statistics:
         sums: Mapping[str, Floats],
         skipped: Mapping[str, int],
         features: tuple[str, ...] | None,
+        factors: Mapping[str, Names] | None,
     ) -> None:
-        for array in (actions, *sums.values()):
+        for array in (actions, *sums.values(), *(factors or {}).values()):
             array.setflags(write=False)
         values: dict[str, Any] = {"actions": actions, **{name: sums.get(name) for name in _SUMS}, "skipped": skipped}
-        values["features"] = features
+        values |= {"features": features, "factors": factors}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -96,17 +102,20 @@ class Statistics:
         actions: Names,
         skipped: Mapping[str, int] | None = None,
         features: tuple[str, ...] | None = None,
+        factors: Mapping[str, Names] | None = None,
         **sums: Floats,
     ) -> Statistics:
         """The statistics of these arrays as they are: for what rows were summed to here, or stands for such sums."""
         made = cls.__new__(cls)
-        made._set(actions, sums, skipped or {}, features)
+        made._set(actions, sums, skipped or {}, features, factors)
         return made
 
     def __repr__(self) -> str:
-        parts = [f"n_actions={len(self.actions)}", f"n_rows={self.n_rows:.10g}"]
+        n = len(self.actions) if self.factors is None else len(set(self.actions.tolist()))
+        parts = [f"n_actions={n}", f"n_rows={self.n_rows:.10g}"]
         parts += [f"dim={self.dim}"] if self.dim else []
         parts += [f"features=[{shown(self.features)}]"] if self.features else []
+        parts += [f"factors=[{shown(self.factors)}]"] if self.factors else []
         parts += [f"skipped={dict(self.skipped)}"] if self.skipped else []
         return f"Statistics({', '.join(parts)})"
 
@@ -141,19 +150,22 @@ class Statistics:
         trials: Any = None,
         exposure: Any = None,
         features: Sequence[str] | None = None,
+        factors: Mapping[str, Any] | None = None,
     ) -> Statistics:
         """The statistics of arrays of the same length, with the contexts, if any, (n, d).
 
         `features` has the names of the entries of a context; a frame of contexts has them already. A row of weight w
         counts as w equal rows. Where rewards are clicks, `trials` has how many views each is of, and
-        where they are counts, `exposure` how long or how much was counted.
+        where they are counts, `exposure` how long or how much was counted. `factors` has the levels that the decisions
+        had, a column for each factor of the decision.
 
         >>> import bough
         >>> bough.Statistics.from_rows(["left", "right"], [1.0, 0.5], context=[[1.0, 0.0], [1.0, 1.0]])
         Statistics(n_actions=2, n_rows=2, dim=2)
         """
         rewards = _checks.vector(reward, "rewards")
-        names, group = _factorised(_listed(_checks.as_names(action)))
+        given_names = _listed(_checks.as_names(action))
+        names, levels, group = _grouped(given_names, _checked_factors(factors, len(given_names)))
         if len(group) != len(rewards):
             raise ValueError(f"action has length {len(group)} and reward {len(rewards)}; give one for each")
         weights = np.ones(len(rewards)) if weight is None else _checks.vector(weight, "weights")
@@ -181,7 +193,8 @@ class Statistics:
                 row = int(np.flatnonzero(bad)[0])
                 most = f" of at most {exposures[row]:g}" if trials is not None else ""
                 raise ValueError(f"the reward in row {row} is {rewards[row]:g}; give a count{most}, a whole number")
-        return _summed(names, group, rewards, contexts, weights, exposures).arranged(names_of_features)
+        found = _summed(names, group, rewards, contexts, weights, exposures, levels)
+        return found.arranged(names_of_features)
 
     def arranged(self, features: Sequence[str] | None) -> Statistics:
         """The same sums with the features of contexts in this order; where they have no names, with these.
@@ -199,7 +212,7 @@ class Statistics:
         else:
             order = order_of(self.features, names, "the log that was summed")
             sums = {**sums, "sum_xy": sums["sum_xy"][:, order], "sum_xx": sums["sum_xx"][:, order][:, :, order]}
-        return Statistics._trusted(self.actions, self.skipped, names, **sums)
+        return Statistics._trusted(self.actions, self.skipped, names, self.factors, **sums)
 
     def __radd__(self, other: Any) -> Statistics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
@@ -214,14 +227,16 @@ class Statistics:
             )
         features = self.features or other.features
         other = other.arranged(features)
-        names, group = _factorised([*self.actions.tolist(), *other.actions.tolist()])
+        factors = _beside(self, other)
+        names, levels, group = _grouped([*self.actions.tolist(), *other.actions.tolist()], factors)
         sums = {}
         for name in self._sums.keys() | other._sums.keys():
             whose = "exposure_or_count" if name == "exposure" else name
             both = np.concatenate([getattr(self, whose), getattr(other, whose)])
             sums[name] = np.zeros((len(names), *both.shape[1:]))
             np.add.at(sums[name], group, both)
-        return Statistics._trusted(names, dict(Counter(self.skipped) + Counter(other.skipped)), features, **sums)
+        skipped = dict(Counter(self.skipped) + Counter(other.skipped))
+        return Statistics._trusted(names, skipped, features, levels, **sums)
 
     def check_kind(self, model: Any) -> None:
         """Refuse sums that the rewards of a model (its class) cannot have."""
@@ -272,6 +287,10 @@ class Statistics:
         arrays = {**pack_names("actions", self.actions), **self._sums}
         if self.features is not None:
             header, arrays = {**header, "features": {}}, {**arrays, **names_contents(self.features)}
+        if self.factors is not None:
+            header["factors"] = list(self.factors)
+            for i, column in enumerate(self.factors.values()):
+                arrays |= pack_names(f"factor_{i}", column)
         _storage.write(path, header, arrays)
 
     @classmethod
@@ -288,7 +307,8 @@ class Statistics:
                     shapes |= {"sum_xx": (n, *sums[key].shape[1:] * 2)} if key == "sum_xy" else {}
             dim = sums["sum_xy"].shape[1] if "sum_xy" in sums else None
             features = restored_names(contents, dim)
-            return cls(names, **sums, skipped=_checked_skipped(contents.header["skipped"]), features=features)
+            skipped = _checked_skipped(contents.header["skipped"])
+            return cls(names, **sums, skipped=skipped, features=features, factors=_restored_factors(contents, n))
 
 
 def _checked_skipped(given: Any) -> dict[str, int]:
@@ -332,10 +352,67 @@ def _check_shapes(actions: Names, sums: Mapping[str, Floats]) -> None:
         wanted = shapes.get(name, (n,))
         if array.shape != wanted:
             raise ValueError(f"{name} has shape {array.shape}; give {wanted} for {n} actions")
+
+
+def _check_distinct(actions: Names, factors: Mapping[str, Names] | None) -> None:
+    """Refuse two rows of the same action at the same levels."""
     values = actions.tolist()
-    if len(set(values)) < n and len(_factorised(values)[0]) < n:  # a set takes True for 1
+    if factors:
+        values = list(zip(values, *(column.tolist() for column in factors.values()), strict=True))
+    if len(set(values)) < len(values) and (
+        factors or len(_factorised(values)[0]) < len(values)
+    ):  # a set takes True for 1
         twice = next(name for name, times in Counter(values).items() if times > 1)
-        raise ValueError(f"the action {twice!r} is there more than once; add its sums up")
+        what = f"{twice[0]!r} at {twice[1:]!r}" if factors else repr(twice)
+        raise ValueError(f"the action {what} is there more than once; add its sums up")
+
+
+def _checked_factors(factors: Any, n: int) -> dict[str, Names] | None:
+    """Columns of the levels of decisions; None where there are none."""
+    if not factors and not isinstance(factors, str):
+        return None
+    if not isinstance(factors, Mapping) or not all(isinstance(name, str) and name for name in factors):
+        raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to columns of levels")
+    found = {}
+    for name, column in factors.items():
+        if isinstance(column, tuple) or not _checks.is_list(column):
+            raise ValueError(f"the levels of {name!r} are {column!r:.80}; give one for each row")
+        _checks.refuse_masked(column, name)
+        levels = [level_name(one) for one in (column.tolist() if hasattr(column, "tolist") else list(column))]
+        if len(levels) != n:
+            raise ValueError(f"there are {len(levels)} levels of {name!r} for {n} actions; give one for each row")
+        found[name] = as_column(levels)
+    return found
+
+
+def _restored_factors(contents: _storage.Contents, n: int) -> dict[str, Names] | None:
+    """The columns of levels that a file has, checked by whoever makes statistics of them."""
+    names = contents.header.get("factors", [])
+    if not isinstance(names, list) or len(set(map(str, names))) < len(names):
+        raise ValueError(f"factors is {reprlib.repr(names)}; expected a list of names")
+    return {name: unpack_names(f"factor_{i}", contents, n) for i, name in enumerate(names)} or None
+
+
+def _beside(one: Statistics, other: Statistics) -> dict[str, Names] | None:
+    """The levels of two statistics, one below the other; a `ValueError` where they have other factors."""
+    mine, theirs = one.factors or {}, other.factors or {}
+    if mine.keys() != theirs.keys():
+        raise ValueError(
+            f"one has the factors {shown(mine)} and the other {shown(theirs)}; statistics of the same factors add up"
+        )
+    return {name: as_column([*mine[name].tolist(), *theirs[name].tolist()]) for name in mine} or None
+
+
+def _grouped(names: list[Any], factors: Mapping[str, Names] | None) -> tuple[Names, dict[str, Names] | None, Integers]:
+    """The distinct actions, at distinct levels where there are factors, with these, and which of them each row is."""
+    if not factors:
+        distinct, group = _factorised(names)
+        return distinct, None, group
+    rows = list(zip(names, *(column.tolist() for column in factors.values()), strict=True))
+    code: dict[Any, int] = {}
+    group = np.fromiter((code.setdefault(row, len(code)) for row in rows), np.int64, len(rows))
+    actions, *levels = zip(*code, strict=True) if code else [()] * (1 + len(factors))
+    return as_column(actions), dict(zip(factors, map(as_column, levels), strict=True)), group
 
 
 def _check_values(actions: Names, sums: Mapping[str, Floats]) -> None:
@@ -393,7 +470,13 @@ def _short(value: Any) -> str:
 
 
 def _summed(
-    names: Names, group: Integers, y: Floats, x: Floats | None, weights: Floats, exposures: Floats | None
+    names: Names,
+    group: Integers,
+    y: Floats,
+    x: Floats | None,
+    weights: Floats,
+    exposures: Floats | None,
+    factors: Mapping[str, Names] | None = None,
 ) -> Statistics:
     def total(values: Floats) -> Floats:
         return np.bincount(group, values, minlength=len(names)).astype(np.float64)
@@ -412,4 +495,6 @@ def _summed(
     if not all(np.isfinite(array).all() for array in sums.values()):
         raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
     weighed = sums["count"] > 0.0
-    return Statistics._trusted(names[weighed], **{name: array[weighed] for name, array in sums.items()})
+    levels = None if factors is None else {name: column[weighed] for name, column in factors.items()}
+    kept = {name: array[weighed] for name, array in sums.items()}
+    return Statistics._trusted(names[weighed], None, None, levels, **kept)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from bough._arrays import Nodes
 from bough.model.covariance import ClassCovariances
+from bough.model.labelling import relabelled
 from bough.model.model import Model
 from bough.tree.changes import Changes, compare, with_ghosts
 from bough.tree.names import twin
@@ -39,13 +40,16 @@ def plan_adoption(
     renamed: Mapping[Hashable, Hashable] | None,
     gone: Gone,
     weight: Callable[[int], float],
+    labels: Mapping[str, Any] | None = None,
 ) -> Adoption:
     """What `adopt` is to do; nothing changes yet.
 
     `retired` has the old numbers of the actions that are retired already, and `weight` says how much has been observed
-    of an old action.
+    of an old action. `labels` has the levels of crossed factors of the actions of a new tree.
     """
     tree = given if isinstance(given, Tree) else given.tree
+    if labels:
+        given = _relabelled(old, given, labels, renamed)
     if tree is old.tree and not renamed:  # another prior at most: nobody comes or goes
         everyone = np.arange(tree.n_nodes, dtype=np.int32)
         return Adoption(old if isinstance(given, Tree) else given, everyone, retired, Changes())
@@ -71,6 +75,7 @@ def plan_adoption(
     number[ghosts] = haunted.ghosts
     if len(ghosts):
         model = _with_ghosts(model, old, haunted.tree, haunted.number)
+        model = _with_ghosts_labels(model, old, ghosts, haunted.ghosts)
     changes = Changes(
         added=_names(tree, found.added),
         retired=_names(before, np.intersect1d(fresh, ghosts)),
@@ -82,6 +87,30 @@ def plan_adoption(
     still = retired[found.place[retired] < 0]  # in the order in which they were retired
     kept = number[np.concatenate([still, fresh])]
     return Adoption(model, number.astype(np.int32), kept[kept >= 0].astype(np.int32), changes)
+
+
+def _relabelled(old: Model, given: Tree | Model, labels: Mapping[str, Any], renamed: Any) -> Model:
+    """The old model on a new tree, with its actions' levels of crossed factors."""
+    if not isinstance(given, Tree):
+        raise ValueError("factors go with a tree; a model has its own, so leave them out")
+    if old.effects is None:
+        raise ValueError("factors were given, and the agent's model has none; adopt a model that has them")
+    place = compare(old.tree, given, renamed).place
+    return replace(old.rehung(given, place), factors=relabelled(old, given, labels))
+
+
+def _with_ghosts_labels(model: Model, old: Model, ghosts: Nodes, now: Nodes) -> Model:
+    """The model with the levels that actions had which are gone from the table, at their new numbers."""
+    if model.effects is None or old.effects is None:
+        return model
+    tree, factors = model.tree, dict(model.effects.factors)
+    theirs = np.full(tree.n_actions, -1, dtype=np.int64)
+    theirs[np.searchsorted(tree.leaves, now)] = np.searchsorted(old.tree.leaves, ghosts)
+    mine = np.where(theirs >= 0, -1, np.arange(tree.n_actions))
+    for name, factor in old.effects.factors.items():
+        if name in factors and not factor.at_decision:
+            factors[name] = factors[name].beside(tree, mine, factor, theirs)
+    return replace(model, factors=factors)
 
 
 def _n_actions(n: int) -> str:

@@ -12,10 +12,12 @@ from bough import _checks, _seeds
 from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import checked_context
 from bough.inference.contest import Contest
+from bough.inference.crossed import CrossedEngine
 from bough.inference.engine import Engine
 from bough.inference.normals import scaled_normals, standard_normals
 from bough.inference.scalar import ScalarEngine
 from bough.inference.search import Search
+from bough.inference.vector import scores_in
 from bough.inference.winning import Winners
 from bough.model.model import MeanReward, Model
 from bough.tree.catalogue import Catalogue
@@ -106,6 +108,7 @@ class Answers(ABC):
         """(K,) and (K,): the posterior mean and variance of each action's score, in `tree.actions` order.
 
         The score is the action's parameter, or its product with the context: with Gaussian rewards the mean reward.
+        Crossed effects of the action are in it, and those of decisions are not.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), mean=[0.0, 0.0]))
@@ -170,10 +173,11 @@ class Answers(ABC):
             checked = self.model.tree._checked(node)
             return Conditional(*self._engine.conditional(checked))
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Floats:
+    def sample(self, rng: Any = None, size: int | None = None, *, effects: bool = False) -> Floats:
         """A joint draw of all parameters: (V,) or (V, d), with a leading axis where `size` is given.
 
-        `rng` is anything that `numpy.random.default_rng` takes.
+        `rng` is anything that `numpy.random.default_rng` takes. With ``effects=True`` the effects of crossed factors
+        come after the nodes' parameters, factor by factor, in the order of their levels.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=2, height=3)))
@@ -181,17 +185,19 @@ class Answers(ABC):
         (10, 15)
         """
         generator = _seeds.generator(rng)
+        effects = _checks.flag("effects", effects)
         with self._lock:
-            if size is None:
-                return self._draw(generator)
             shape = self._shape  # which may make another tree, and engine, of changes
+            n = shape[0] if effects else shape[0] - self._engine.n_effects
+            if size is None:
+                return self._draw(generator)[:n]
             draws = standard_normals(generator, (_checks.whole_number("size", size, least=0), *shape))
             for draw in draws:
                 self._engine.transform(draw)
-        return draws
+        return draws[:, :n]
 
     def _draw(self, generator: np.random.Generator, scale: float = 1.0) -> Floats:
-        """A joint draw of all parameters, its deviations from the mean times the scale."""
+        """A joint draw of all parameters and crossed effects, its deviations from the mean times the scale."""
         with self._lock:
             shape = self._shape  # which may make another tree, and engine, of changes
             return self._engine.transform(scaled_normals(generator, shape, scale))
@@ -200,13 +206,14 @@ class Answers(ABC):
     def _shape(self) -> tuple[int, ...]:
         model = self.model
         n_nodes = model.tree.n_nodes
-        return (n_nodes,) if model.is_scalar else (n_nodes, model.dim)
+        return (n_nodes + self._engine.n_effects,) if model.is_scalar else (n_nodes, model.dim)
 
     def from_normals(self, normals: Any) -> Floats:
         """The draw that these standard normals, one for each parameter in node order, give.
 
-        `sample` is this on fresh normals. It is affine: zeros give the mean, and unit vectors the columns of a root of
-        the joint covariance. Give antithetic, quasi-random or common normals where that helps.
+        `sample` is this on fresh normals. Crossed effects come after the nodes. It is affine: zeros give the mean, and
+        unit vectors the columns of a root of the joint covariance. Give antithetic, quasi-random or common normals
+        where that helps.
 
         >>> import bough, numpy
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
@@ -222,6 +229,8 @@ class Answers(ABC):
     def sample_actions(self, leaves: Nodes, rng: Any = None) -> Floats:
         """A joint draw of the parameters of some actions, given by node number: their paths alone are drawn.
 
+        With crossed factors it is one of their scores: parameters and effects together.
+
         >>> import bough, numpy
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=10, height=6)))
         >>> posterior.sample_actions(posterior.model.tree.leaves[:3], numpy.random.default_rng(0)).shape
@@ -230,14 +239,46 @@ class Answers(ABC):
         with self._lock:
             return self._sample_leaves(self.model.tree.checked_leaves(leaves), _seeds.generator(rng))
 
-    def _sample_leaves(self, leaves: Nodes, generator: np.random.Generator, scale: float = 1.0) -> Floats:
+    def _sample_leaves(
+        self, leaves: Nodes, generator: np.random.Generator, scale: float = 1.0, levels: Floats | None = None
+    ) -> Floats:
         """`sample_actions` of what has been checked already, also of actions that were added since the tree was."""
-        model = self._engine.model
+        engine = self._engine
         with self._lock:
             nodes, position = self._catalogue.with_ancestors(leaves)
-            shape = (len(nodes),) if model.is_scalar else (len(nodes), model.dim)
-            draw = self._engine.transform_some(nodes, position, scaled_normals(generator, shape, scale))
-        return draw[np.searchsorted(nodes, leaves)]
+            n = len(nodes)
+            shape = (n + engine.n_effects,) if engine.model.is_scalar else (n, engine.model.dim)
+            draw = engine.transform_some(nodes, position, scaled_normals(generator, shape, scale))
+        own = draw[np.searchsorted(nodes, leaves)]
+        return own if not engine.n_effects else cast(CrossedEngine, engine).scores(leaves, own, draw[n:], levels)
+
+    def _sample_scores(
+        self, leaves: Nodes, generator: np.random.Generator, scale: float, context: Floats | None
+    ) -> Floats:
+        """(n,) the scores of some actions in a joint draw; the context has the levels of a decision among factors."""
+        drawn = self._sample_leaves(leaves, generator, scale, context if self._engine.n_effects else None)
+        return drawn if drawn.ndim == 1 else scores_in(cast(Floats, context), drawn)
+
+    def _draw_scores(self, generator: np.random.Generator, scale: float, context: Floats | None) -> Floats:
+        """(K,) the scores of all actions of the tree in a joint draw; of the means where the scale is zero."""
+        with self._lock:
+            tree, engine = self.model.tree, self._engine
+            if not engine.n_effects:
+                parameters = tree.at_leaves(self._draw(generator, scale) if scale else self.mean)
+                return parameters if parameters.ndim == 1 else scores_in(cast(Floats, context), parameters)
+            crossed = cast(CrossedEngine, engine)
+            if not scale:
+                return crossed.scores(tree.leaves, tree.at_leaves(self.mean), crossed.effect_means(), context)
+            draw = self._draw(generator, scale)
+            return crossed.scores(tree.leaves, tree.at_leaves(draw[: tree.n_nodes]), draw[tree.n_nodes :], context)
+
+    def _score_moments(self, context: Floats | None) -> tuple[Floats, Floats]:
+        """(K,) and (K,): `action_moments` of what has been checked; the mean has the effects of a decision's levels."""
+        with self._lock:
+            self.model  # noqa: B018, what it makes of changes renews the engine
+            if context is None or not self._engine.n_effects:
+                return self._engine.action_moments(context)
+            return self._draw_scores(np.random.default_rng(0), 0.0, context), self._engine.action_moments(None)[1]
 
     def best_actions(
         self, rng: Any = None, context: Any = None, k: int = 1, exclude: Nodes | None = None
@@ -289,7 +330,7 @@ class Answers(ABC):
         whose deviations from the mean are times the scale. What was found is kept until something changes.
         """
         with self._lock:
-            if not self._engine.model.is_scalar:
+            if not self._engine.model.is_scalar or self._engine.n_effects:
                 return None
             engine = cast(ScalarEngine, self._engine)
             kept = self._answers.setdefault("winners", {})

@@ -15,8 +15,8 @@ from scipy.special import ndtr
 from bough._arrays import Floats, Nodes
 from bough.inference.chances import Laws, chances, laws_of
 from bough.inference.contest import Contest
+from bough.inference.drawn_actions import ActionDraws
 from bough.inference.engine import Engine
-from bough.inference.normals import standard_normals
 from bough.inference.search import PreparedSearch, Search
 
 _SMALL = 2_000  # actions: drawing so few takes less time than searching
@@ -87,21 +87,13 @@ def _drawn(
     """From draws of all of the actions."""
     tree = engine.model.tree
     nodes, position = tree.with_ancestors(actions)
-    at = np.searchsorted(nodes, actions)
-    shape = (len(nodes), *np.shape(engine.model.mean))
-    n_at_once = max(1, _LARGE // int(np.prod(shape)))
+    draws = ActionDraws(engine, nodes, position, actions, np.arange(len(actions)), context)
     sums, best = _Sums(len(actions)), []
-    laws = laws_of(engine, actions, context) if len(actions) > 1 else None
     while sums.n_draws < samples:
-        draws = standard_normals(rng, (min(n_at_once, samples - sums.n_draws), *shape))
-        for draw in draws:
-            engine.transform_some(nodes, position, draw)
-        scores = draws[:, at] if context is None else draws[:, at] @ context
+        n = min(max(1, _LARGE // draws.width), samples - sums.n_draws)
+        scores, centre = draws(rng, n)
         best.append(scores.max(axis=1))
-        if laws is None:
-            sums.add(np.ones_like(scores))
-        else:
-            sums.add(chances(scores, scores, laws.centre(draws[:, position[at]]), laws.deviation, 1))
+        sums.add(np.ones_like(scores) if len(actions) == 1 else chances(scores, scores, centre, draws.deviation, 1))
     probability, error = np.zeros((2, tree.n_actions))
     places = np.searchsorted(tree.leaves, actions)
     probability[places], error[places] = sums.mean, sums.error

@@ -39,12 +39,24 @@ class Engine(Protocol):
     """What has changed since a search last asked."""
 
     @property
+    def n_effects(self) -> int:
+        """How many crossed effects there are, each with a normal of a draw; they come after the nodes."""
+        ...
+
+    @property
     def table(self) -> Floats:
         """(n_rows, width) the evidence, one row per touched action."""
         ...
 
-    def raw_table(self) -> tuple[Floats, float]:
-        """A copy of the table as it stands, and how much an observation in it counts; nothing is taken in for it."""
+    def evidence_rows(self) -> tuple[Nodes, Floats]:
+        """(n,) and (n, width): the actions that rows of evidence are of, and the rows."""
+        ...
+
+    def raw_rows(self) -> tuple[Nodes, Floats, float]:
+        """Copies of the rows as they stand, with their actions, and how much an observation in them counts.
+
+        Nothing is taken in for it. The action is -1 for a row of what is an action no longer.
+        """
         ...
 
     def observe_one(self, leaf: int, reward: float) -> None:
@@ -208,15 +220,27 @@ class TableEngine(ABC):
         self._faded = 1.0  # and this much, which messages do not know of yet; taken in when something is read
 
     @property
+    def n_effects(self) -> int:
+        """None."""
+        return 0
+
+    @property
     def table(self) -> Floats:
         """(n_rows, width) the evidence, one row per touched action."""
         self._made_good()
         self._scale_rows()
         return self._table[: self.slots.n_rows]
 
-    def raw_table(self) -> tuple[Floats, float]:
-        """A copy of the table as it stands, and how much an observation in it counts; nothing is taken in for it."""
-        return self._table[: self.slots.n_rows].copy(), self._unit * self._faded
+    def evidence_rows(self) -> tuple[Nodes, Floats]:
+        """(n,) and (n, width): the actions that rows of evidence are of, and the rows."""
+        return self.slots.node[self.slots.of_rows], self.table
+
+    def raw_rows(self) -> tuple[Nodes, Floats, float]:
+        """Copies of the rows as they stand, with their actions, and how much an observation in them counts."""
+        nodes = np.full(self.slots.n_rows, -1, dtype=np.int32)
+        actions = self.slots.row >= 0
+        nodes[self.slots.row[actions]] = self.slots.node[actions]
+        return nodes, self._table[: self.slots.n_rows].copy(), self._unit * self._faded
 
     def _scale_rows(self) -> None:
         """Have an observation in the table count as one again."""

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bough._arrays import Floats, Names
+from bough._arrays import Floats, Integers, Names, Nodes
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
 from bough.inference.kernels import drift, propagation, scalar, vector
+from bough.model.effects import Effects
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 
@@ -39,10 +40,16 @@ class Evidence(ABC):
 
     width: int
     """How many columns there are; the first is always the number of observations."""
+    has_one_row: ClassVar[bool] = True
+    """Whether all that was observed of an action is in one row."""
 
     @abstractmethod
     def sound(self, table: Floats) -> Any:
         """(n,) whether observations could have made each row."""
+
+    def are_distinct(self, nodes: Nodes, table: Floats) -> bool:  # noqa: ARG002
+        """Whether no two rows are of the same, for rows of these actions, which are distinct where each has one."""
+        return True
 
     @abstractmethod
     def statistics(self, actions: Names, table: Floats) -> Statistics:
@@ -52,9 +59,9 @@ class Evidence(ABC):
     def totals(self, table: Floats) -> tuple[Floats, Floats]:
         """(n,) and (n,): the sum of the rewards of each row, and what their mean is over: rewards, or exposure."""
 
-    def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:  # noqa: ARG002
-        """The same evidence for a model with another prior mean."""
-        return table.copy()
+    def moved(self, leaves: Nodes, table: Floats, old: Model, new: Model) -> tuple[Nodes, Floats]:  # noqa: ARG002
+        """The same evidence for another model: the leaves, and their rows."""
+        return leaves, table.copy()
 
     def scale(self, table: Floats, factor: float) -> None:
         """Have the evidence count that much of what it did; overwrites the table."""
@@ -73,6 +80,15 @@ class Evidence(ABC):
         """
 
 
+def joined(table: Floats, group: Integers, n: int) -> Floats:
+    """(n, 3) the number, mean and spread of all rewards of each group of rows that have these."""
+    count = np.bincount(group, table[:, 0], minlength=n)
+    total = np.bincount(group, table[:, 0] * table[:, 1], minlength=n)
+    mean = np.divide(total, count, out=np.zeros(n), where=count > 0.0)
+    off = table[:, 1] - mean[group]
+    return np.column_stack([count, mean, np.bincount(group, table[:, 2] + table[:, 0] * off * off, minlength=n)])
+
+
 class RewardEvidence(Evidence):
     """Gaussian rewards of a K-armed model."""
 
@@ -87,6 +103,11 @@ class RewardEvidence(Evidence):
 
     def totals(self, table: Floats) -> tuple[Floats, Floats]:
         return table[:, scalar.COUNT] * table[:, scalar.MEAN], table[:, scalar.COUNT]
+
+    def moved(self, leaves: Nodes, table: Floats, old: Model, new: Model) -> tuple[Nodes, Floats]:
+        if len(leaves) and new.effects is not None:
+            new.effects.check_decided(old.effects)
+        return leaves, table.copy()
 
     def _scale(self, table: Floats, factor: float) -> None:
         table[:, [scalar.COUNT, scalar.SPREAD]] *= factor
@@ -107,6 +128,51 @@ class RewardEvidence(Evidence):
             row[:] = 0.0
 
 
+class CrossedEvidence(RewardEvidence):
+    """Gaussian rewards of a K-armed model with crossed factors: each action's apart by the levels of its decisions."""
+
+    has_one_row = False
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self.width = 3 + len(effects.decided)
+
+    def are_distinct(self, nodes: Nodes, table: Floats) -> bool:
+        return len(np.unique(np.column_stack([nodes, table[:, 3:]]), axis=0)) == len(nodes)
+
+    def sound(self, table: Floats) -> Any:
+        levels = table[:, 3:]
+        known = np.array([len(factor.levels) for _, factor, _ in self._effects.decided])
+        return super().sound(table) & ((levels >= 0.0) & (levels < known) & (levels % 1.0 == 0.0)).all(axis=1)
+
+    def statistics(self, actions: Names, table: Floats) -> Statistics:
+        count, mean, spread = table[:, :3].T
+        levels = self._effects.decided_names(table[:, 3:].astype(np.int64))
+        return Statistics._trusted(
+            actions, factors=levels, count=count.copy(), sum_y=count * mean, sum_yy=spread + count * mean**2
+        )
+
+    def moved(self, leaves: Nodes, table: Floats, old: Model, new: Model) -> tuple[Nodes, Floats]:
+        """By the names of levels; rows that differ in factors that the new model lacks become one."""
+        if new.effects is not None and len(leaves):
+            new.effects.check_decided(old.effects)
+        decided = () if new.effects is None else new.effects.decided
+        mine = {name: (i, factor) for i, (name, factor, _) in enumerate(self._effects.decided)}
+        codes = np.empty((len(leaves), len(decided)))
+        for i, (name, factor, _) in enumerate(decided):
+            place, former = mine[name]
+            used = np.unique(table[:, 3 + place].astype(np.int64))
+            code = np.zeros(len(former.levels))
+            code[used] = [factor.code(former.levels[one], name) for one in used.tolist()]
+            codes[:, i] = code[table[:, 3 + place].astype(np.int64)]
+        keys, group = np.unique(np.column_stack([leaves, codes]), axis=0, return_inverse=True)
+        rows = np.column_stack([joined(table[:, :3], group.ravel(), len(keys)), keys[:, 1:]])
+        return keys[:, 0].astype(np.int32), rows
+
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:
+        super().retract(row[:3], rows, i)
+
+
 class DriftEvidence(Evidence):
     """Gaussian rewards of a K-armed model whose actions drift, in deviations from the prior mean."""
 
@@ -125,12 +191,12 @@ class DriftEvidence(Evidence):
     def totals(self, table: Floats) -> tuple[Floats, Floats]:
         return np.zeros(len(table)), np.zeros(len(table))  # which are not kept
 
-    def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
+    def moved(self, leaves: Nodes, table: Floats, old: Model, new: Model) -> tuple[Nodes, Floats]:
         """What actions and parents deviate by grows by the same; what no parent explains of rewards does not."""
         moved = table.copy()
-        moved[:, drift.SHIFT] += (1.0 - table[:, drift.SHARE]) * (old_mean - new_mean)
-        moved[:, drift.INFORMATION] += table[:, drift.PRECISION] * (old_mean - new_mean)
-        return moved
+        moved[:, drift.SHIFT] += (1.0 - table[:, drift.SHARE]) * (old.mean - new.mean)
+        moved[:, drift.INFORMATION] += table[:, drift.PRECISION] * (old.mean - new.mean)
+        return leaves, moved
 
     def _scale(self, table: Floats, factor: float) -> None:  # noqa: ARG002
         raise ValueError("with drift old rewards count less by themselves; discount and half_life go with other models")
@@ -163,12 +229,12 @@ class CountEvidence(Evidence):
     def totals(self, table: Floats) -> tuple[Floats, Floats]:
         return table[:, propagation.TOTAL], table[:, propagation.EXPOSURE]
 
-    def moved(self, table: Floats, old_mean: Any, new_mean: Any) -> Floats:
+    def moved(self, leaves: Nodes, table: Floats, old: Model, new: Model) -> tuple[Nodes, Floats]:
         """Sites and cavities speak of deviations from the mean."""
         moved = table.copy()
-        moved[:, propagation.SITE_ETA] += moved[:, propagation.SITE_M] * (old_mean - new_mean)
-        moved[:, propagation.CAVITY] += old_mean - new_mean
-        return moved
+        moved[:, propagation.SITE_ETA] += moved[:, propagation.SITE_M] * (old.mean - new.mean)
+        moved[:, propagation.CAVITY] += old.mean - new.mean
+        return leaves, moved
 
     def _scale(self, table: Floats, factor: float) -> None:
         table[:, : propagation.CAVITY] *= factor  # sites too: a place to begin at
@@ -339,4 +405,6 @@ def evidence_of(model: Model) -> Evidence:
         return ContextEvidence(model)
     if model.drift_half_life is not None:
         return DriftEvidence()
+    if model.effects is not None:
+        return CrossedEvidence(model.effects)
     return RewardEvidence() if model.kind.is_conjugate else CountEvidence(model)

@@ -31,9 +31,9 @@ _LARGEST_NUMBER = 1e150  # whose square is a number
 
 def evidence_contents(engine: Engine) -> tuple[dict[str, Any], dict[str, Any]]:
     """The header and the arrays that a file keeps of an engine; copies, so that the engine may go on."""
-    slots = engine.slots
-    observed = engine.table[:, 0] > 0.0  # not so where a log that an action is not in was settled since
-    arrays = {"evidence_of": slots.node[slots.of_rows[observed]], "evidence": engine.table[observed]}
+    nodes, table = engine.evidence_rows()
+    observed = table[:, 0] > 0.0  # not so where a log that an action is not in was settled since
+    arrays = {"evidence_of": nodes[observed], "evidence": table[observed]}
     arrays |= engine.extra_arrays()
     return {"partial": engine.is_partial}, arrays
 
@@ -49,28 +49,21 @@ class RawEvidence:
     unit: float
     """How much an observation of the table counts."""
     node: Nodes
-    """(T,) the node of each slot."""
-    row: Nodes
-    """(T,) the row of each slot that is an action's, and -1."""
+    """(n_rows,) the action of each row; -1 where there is none any more."""
     extra: dict[str, Any]
 
     @classmethod
     def of(cls, engine: Engine) -> RawEvidence:
         """That of an engine, which nobody may change meanwhile."""
-        slots = engine.slots
-        table, unit = engine.raw_table()
-        return cls(
-            engine.kind, engine.is_partial, table, unit, slots.node.copy(), slots.row.copy(), engine.extra_arrays()
-        )
+        nodes, table, unit = engine.raw_rows()
+        return cls(engine.kind, engine.is_partial, table, unit, nodes, engine.extra_arrays())
 
     def contents(self, number: Nodes | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
         """What `evidence_contents` gives; `number` has the numbers that the nodes have in another tree."""
-        table, nodes = self.table, np.full(len(self.table), -1, dtype=np.int32)
+        table, nodes = self.table, self.node
         if self.unit != 1.0:
             table = table.copy()
             self.kind.scale(table, self.unit)
-        actions = self.row >= 0
-        nodes[self.row[actions]] = self.node[actions]
         observed = (table[:, 0] > 0.0) & (nodes >= 0)
         nodes, table = nodes[observed], table[observed]
         if number is not None:
@@ -187,9 +180,9 @@ def _restore_evidence(engine: Engine, contents: Contents) -> None:
     if not isinstance(partial, bool):
         raise ValueError(f"partial is {partial!r:.40}; expected true or false")
     nodes = contents.array("evidence_of", np.int32, (None,))
-    check_actions(engine.model.tree, nodes)
     table = contents.array("evidence", np.float64, (len(nodes), engine.kind.width))
-    if not engine.kind.sound(table).all():
+    check_actions(engine.model.tree, nodes if engine.kind.has_one_row else np.unique(nodes))
+    if not engine.kind.sound(table).all() or not engine.kind.are_distinct(nodes, table):
         raise ValueError("the evidence is none that observations could have made")
     engine.place(nodes, table)
     engine.is_partial = partial

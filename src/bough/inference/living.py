@@ -16,6 +16,8 @@ from bough.inference.engines import engine_for
 from bough.inference.search import Search
 from bough.inference.timed import Timed
 from bough.model.covariance import check_reaches, class_with
+from bough.model.factors import Factor
+from bough.model.labelling import labelled, with_labels
 from bough.model.model import Model
 from bough.tree.catalogue import Catalogue
 from bough.tree.changes import Changes
@@ -99,24 +101,23 @@ class Living(Timed):
         leaves = number[nodes]
         check_same_drift(mine, model, self._classes[nodes], leaves)
         engine.advance(self._clock.elapsed)
-        engine.place(leaves, self._engine.kind.moved(table, mine.mean, model.mean))
+        engine.place(*self._engine.kind.moved(leaves, table, mine, model))
         engine.take_extra(self._engine.extra_arrays())
         engine.settle_again()
         return engine
 
     def _evidence(self) -> tuple[Nodes, Floats]:
-        """The actions that were observed, in node order, and their rows of evidence."""
+        """The actions that rows of evidence are of, in node order, and the rows."""
         self._check_whole()
-        table, slots = self._engine.table, self._engine.slots
-        nodes = slots.node[slots.of_rows]
+        nodes, table = self._engine.evidence_rows()
         observed = np.flatnonzero(table[:, 0] > 0.0)
-        order = observed[np.argsort(nodes[observed])]
+        order = observed[np.argsort(nodes[observed], kind="stable")]
         return nodes[order], table[order]
 
     # -- single changes ------------------------------------------------------------------------
 
-    def _add(self, names: Sequence[Any], under: Any, covariance: Any = None) -> None:
-        """Add actions below a node."""
+    def _add(self, names: Sequence[Any], under: Any, covariance: Any = None, labels: Any = None) -> None:
+        """Add actions below a node; `labels` has their levels of crossed factors, by the factor's name."""
         with self._lock:
             catalogue, engine = self._catalogue, self._engine
             self._check_whole()
@@ -128,14 +129,15 @@ class Living(Timed):
             if catalogue.is_action(parent):
                 self._check_untried(under)
             depth = catalogue.depth(parent) + 1
+            factors = labelled(engine.model, names, labels)
             class_ = self._class_at(depth, covariance)
             if self._engine is not engine:  # but another one, with one more class
                 catalogue, engine = self._catalogue, self._engine
                 parent = catalogue.index(under)
             self._answers.clear()
             self._retired.pop(parent, None)  # a category is not chosen anyway
-            if depth > catalogue.tree.height:
-                self._edit(add=dict.fromkeys(names, under), class_=class_)
+            if depth > catalogue.tree.height or engine.model.effects is not None:
+                self._edit(add=dict.fromkeys(names, under), class_=class_, factors=factors)
                 return
             self._search_state.note_leaf_class(class_)
             for name in names:
@@ -158,7 +160,8 @@ class Living(Timed):
                 check_reaches(engine.model.classes, depth)
             self._answers.clear()
             is_last = catalogue.n_children(old_parent) == 1
-            if not catalogue.is_action(node) or is_last or depth > catalogue.tree.height:
+            has_effects = engine.model.effects is not None  # which are kept by place in the tree
+            if not catalogue.is_action(node) or is_last or depth > catalogue.tree.height or has_effects:
                 self._edit(move={name: under})
                 return
             class_ = depth if by_depth else int(self._class_of(node))
@@ -218,8 +221,10 @@ class Living(Timed):
             self._become(replace(model, covariance=classes), np.arange(model.tree.n_nodes, dtype=np.int32))
         return class_
 
-    def _edit(self, add: Any = None, move: Any = None, class_: int = 0) -> None:
-        """Make another tree, with these changes."""
+    def _edit(
+        self, add: Any = None, move: Any = None, class_: int = 0, factors: Mapping[str, Factor] | None = None
+    ) -> None:
+        """Make another tree, with these changes; `factors` label what is added."""
         self._fold()
         model = self._engine.model
         edited = edit(model.tree, add, move)
@@ -227,7 +232,18 @@ class Living(Timed):
         if add:
             new = np.array([edited.tree.index(name) for name in add], dtype=np.int32)
             number, class_of = np.append(number, new), np.append(class_of, np.full(len(new), class_, dtype=np.int32))
-        self._become(model.rehung(edited.tree, number, class_of), number)
+        self._become(with_labels(model.rehung(edited.tree, number, class_of), factors or {}), number)
+
+    def _add_level(self, factor: Any, level: Any) -> None:
+        """Have one more level of a crossed factor."""
+        with self._lock:
+            self._check_whole()
+            model = self.model
+            if model.effects is None:
+                raise ValueError(f"the model has no factors, and so no {factor!r:.60}")
+            more = replace(model, factors=model.effects.with_level(factor, level))
+            self._answers.clear()
+            self._become(more, np.arange(model.tree.n_nodes, dtype=np.int32))
 
     def _retire(self, names: Sequence[Any]) -> None:
         """Have actions never chosen again; what they taught stays."""
@@ -274,22 +290,29 @@ class Living(Timed):
         renamed: Mapping[Hashable, Hashable] | None,
         gone: Gone,
         star: Reduction | None = None,
+        labels: Mapping[str, Any] | None = None,
     ) -> tuple[Model, Changes]:
         """Go on with tonight's table: the model on its tree, and what has changed. Long work is done without the lock.
 
-        `star` is for a posterior that has the actions of a tree below one root.
+        `star` is for a posterior that has the actions of a tree below one root, and `labels` has their levels of
+        crossed factors.
         """
         for _ in range(_MOST_TRIES):
-            adopted = self._try_to_adopt(given, renamed, gone, star)
+            adopted = self._try_to_adopt(given, renamed, gone, star, labels)
             if adopted is not None:
                 return adopted
         with self._lock:  # single changes never cease, and have to wait
-            adopted = self._try_to_adopt(given, renamed, gone, star)
+            adopted = self._try_to_adopt(given, renamed, gone, star, labels)
             assert adopted is not None
             return adopted
 
     def _try_to_adopt(
-        self, given: Tree | Model, renamed: Mapping[Hashable, Hashable] | None, gone: Gone, star: Reduction | None
+        self,
+        given: Tree | Model,
+        renamed: Mapping[Hashable, Hashable] | None,
+        gone: Gone,
+        star: Reduction | None,
+        labels: Mapping[str, Any] | None,
     ) -> tuple[Model, Changes] | None:
         """`_adopt`, unless the catalogue changed while the table was compared: None then, and nothing is done."""
         with self._lock:
@@ -302,7 +325,7 @@ class Living(Timed):
             old = engine.model.rehung(tree, number, classes)
         if star is not None:
             old, number = star.whole, star.nodes(old.tree)
-        plan = plan_adoption(old, given, number[retired], renamed, gone, self._weights_of(engine, number))
+        plan = plan_adoption(old, given, number[retired], renamed, gone, self._weights_of(engine, number), labels)
         number, kept, model = np.where(number < 0, -1, plan.number[number]), plan.retired, plan.model
         if star is not None:
             model, place = star.on(plan.model)

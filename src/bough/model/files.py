@@ -14,6 +14,7 @@ from bough._clock import restored_span, span_contents
 from bough._storage import Contents
 from bough.model.covariance import checked_classes
 from bough.model.encoders import features_contents, restored_features
+from bough.model.factor_files import factors_contents, restored_factors
 from bough.model.kinds import MODELS
 from bough.model.model import Model
 from bough.tree.files import has_at_most, restored_tree, tree_arrays, tree_header
@@ -42,7 +43,8 @@ def model_contents(model: Model) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays["covariance_of_node"] = model.classes.of_node
     more, names = features_contents(model.features, model.feature_names)
     header |= {**model.likelihood.parameters(), **_drift_header(model), **tree_header(model.tree), **more}
-    return header, {**arrays, **names}
+    factors, labels = factors_contents(model.effects)
+    return {**header, **factors}, {**arrays, **names, **labels}
 
 
 def restored_model(contents: Contents, features: Any = None) -> Model:
@@ -66,6 +68,7 @@ def restored_model(contents: Contents, features: Any = None) -> Model:
         of_node = tree.depth if kind == "depth" else tree.node_height
     classes = checked_classes(kind, of_node, table, mean.size, scalar)
     own |= {"features": restored_features(contents, None if scalar else mean.size, features)}
+    own |= {"factors": restored_factors(contents, tree)}
     return model(tree, float(mean) if scalar else mean, classes, **own, **_own_drift(header, model))
 
 

@@ -31,6 +31,7 @@ class Gaussian(Likelihood):
     is_conjugate: ClassVar[bool] = True
     sums_suffice: ClassVar[bool] = True
     noise_is_added: ClassVar[bool] = True
+    takes_factors: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "noise_variance", _checked_noise(self.noise_variance))
@@ -109,12 +110,18 @@ class GaussianModel(Model):
     stays as far from it as its variance says, but after a half-life only half of where it was is left. It is a number
     in the units of the user's own clock, or a `datetime.timedelta`. Inner nodes stand still.
 
+    With `factors`, a mapping from names to `Factor`, the actions of a K-armed bandit share more than the tree: the
+    score of one is its parameter plus the effects of, say, its brand and of the store where the decision is made.
+
     >>> import bough
     >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])
     >>> bough.GaussianModel(tree, mean=[0.0, 0.0], covariance=bough.by_depth([4.0, 2.0, 1.0]))
     GaussianModel(n_actions=3, height=2, dim=2, noise_variance=1.0)
     >>> bough.GaussianModel(tree, drift=90.0)
     GaussianModel(n_actions=3, height=2, dim=1, noise_variance=1.0, drift=90.0)
+    >>> origin = bough.Factor({"tea/green": "Japan", "tea/black": "India", "coffee": "India"}, variance=0.3)
+    >>> bough.GaussianModel(tree, factors={"origin": origin})
+    GaussianModel(n_actions=3, height=2, dim=1, noise_variance=1.0, factors=['origin'])
     """
 
     noise_variance: float = 1.0
@@ -132,9 +139,16 @@ class GaussianModel(Model):
                     "leave drift out, or give a number for the mean"
                 )
 
+        if self.drift is not None and self.factors:
+            raise ValueError(
+                f"drift is {self.drift!r} and there are factors; what drifts is forgotten action by action, and "
+                "effects are shared by many: leave one of them out"
+            )
+
     def __repr__(self) -> str:
         drift = "" if self.drift is None else f", drift={self.drift!r}"
-        return f"{super().__repr__()[:-1]}, noise_variance={self.noise_variance}{drift})"
+        factors = f", factors={list(self.factors)}" if self.factors else ""
+        return f"{super().__repr__()[:-1]}, noise_variance={self.noise_variance}{drift}{factors})"
 
     @property
     def drift_half_life(self) -> float | None:

@@ -39,6 +39,8 @@ class Likelihood(ABC):
     """Whether sums over an action's rows say all that they say, in contexts too."""
     is_log_concave: ClassVar[bool] = True
     """Whether the log likelihood is concave in the score, so that there is one mode."""
+    takes_factors: ClassVar[bool] = False
+    """Whether crossed factors may add to the score: then the posterior of all of them is known exactly."""
     is_logistic: ClassVar[bool] = False
     """Whether rewards are successes with probability sigmoid(score), which Polya-Gamma variables make Gaussian."""
     is_exponential: ClassVar[bool] = False

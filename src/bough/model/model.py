@@ -29,6 +29,20 @@ class Model(TreePrior, ABC):
     kind: ClassVar[type[Likelihood]]
     """What kind of rewards the model has."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.factors and not self.kind.takes_factors:
+            raise ValueError(
+                f"factors go with a bough.GaussianModel, and not with a {type(self).__name__}: each click or count "
+                "would change what all others say of the shared effects. Leave them out, or have averages as Gaussian "
+                "rewards"
+            )
+        if self.factors and not self.is_scalar:
+            raise ValueError(
+                "there are factors and mean is a vector; factors go with models without contexts: give a number for "
+                "the mean, or make the factors features of the context"
+            )
+
     def __repr__(self) -> str:
         tree, names = self.tree, self.feature_names
         features = "" if names is None else f", features=[{shown(names)}]"

@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from bough import _checks, _seeds
-from bough._arrays import Floats, Nodes
+from bough._arrays import Floats, Integers, Nodes
 from bough.model.covariance import ClassCovariances, factors, rehung, resolve
+from bough.model.effects import Effects
 from bough.model.encoders import LostEncoder, check_same_numbers, checked_features
 from bough.model.feature_names import shown
 from bough.model.likelihood import LARGEST
@@ -26,6 +27,7 @@ class TreePrior:
     mean: Any = 0.0
     covariance: Any = 1.0
     features: Any = field(default=None, kw_only=True)
+    factors: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tree, Tree):
@@ -36,6 +38,9 @@ class TreePrior:
         features, names = checked_features(self.features, None if self.is_scalar else self.dim)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "_feature_names", names)
+        effects = Effects.checked(self.factors, self.tree) if self.factors else None
+        object.__setattr__(self, "factors", effects.factors if effects else {})
+        object.__setattr__(self, "_effects", effects)
 
     @property
     def is_scalar(self) -> bool:
@@ -83,6 +88,11 @@ class TreePrior:
             f"the model has the features {shown(self.feature_names)}, and what was observed came with "
             f"{shown(other.feature_names)}; give a model with these, in this order"
         )
+
+    @property
+    def effects(self) -> Effects | None:
+        """The effects of the crossed factors, as the engine reads them; None where there are none."""
+        return self._effects  # type: ignore[attr-defined,no-any-return]
 
     @property
     def classes(self) -> ClassCovariances:
@@ -157,6 +167,11 @@ class TreePrior:
 
     def _star(self, keep_root: bool) -> Self:
         tree = self.tree
+        if self.effects is not None:
+            raise ValueError(
+                f"the model has factors ({', '.join(self.factors)}), which tie the actions to each other beside the "
+                "tree; there is no model of it without the tree. Give a model without factors, or use HierTS"
+            )
         if tree.height == 0:  # one action and nothing above it
             return self
         path_of_node, below_root = self._path_sums
@@ -182,10 +197,26 @@ class TreePrior:
         """
         places = np.asarray(number, dtype=np.int32)
         classes = rehung(self.classes, tree, places, self.classes.of_node if class_of is None else class_of)
-        return replace(self, tree=tree, covariance=classes)
+        if self.effects is None:
+            return replace(self, tree=tree, covariance=classes)
+        return replace(
+            self, tree=tree, covariance=classes, factors=self.effects.moved(tree, self._old_places(tree, places))
+        )
+
+    def _old_places(self, tree: Tree, number: Nodes) -> Integers:
+        """(K,) which of this tree's actions each of another tree is, where nodes have these numbers there; or -1."""
+        leaves = self.tree.leaves
+        new = number[leaves]
+        kept = np.flatnonzero(new >= 0)
+        into = np.searchsorted(tree.leaves, new[kept])
+        into[into == tree.n_actions] = 0
+        stays = tree.leaves[into] == new[kept]
+        places = np.full(tree.n_actions, -1, dtype=np.int64)
+        places[into[stays]] = kept[stays]
+        return places
 
     def is_same_prior(self, other: TreePrior) -> bool:
-        """Whether the other has the same tree, the same mean and the same covariance at every node.
+        """Whether the other has the same tree and mean, the same covariance at every node, and the same factors.
 
         >>> import bough
         >>> star = bough.GaussianModel(bough.Tree.balanced(3, 1))
@@ -199,6 +230,7 @@ class TreePrior:
             self.tree is other.tree
             and np.array_equal(self.mean, other.mean)
             and np.array_equal(mine.table[mine.of_node], theirs.table[theirs.of_node])
+            and (other.effects is None if self.effects is None else self.effects.is_same(other.effects))
         )
 
     # -- draws ---------------------------------------------------------------------------------

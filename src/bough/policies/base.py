@@ -13,7 +13,7 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._arrays import Floats, Integers, Nodes
 from bough._checks import listed
-from bough.data.rows import checked_context, checked_contexts
+from bough.data.rows import check_context_presence, checked_context, checked_contexts, refuse_factors
 from bough.inference.answers import BestActions
 from bough.model.model import Model
 from bough.policies.many import checked_device, checked_jobs
@@ -106,6 +106,7 @@ class ScoringPolicy(ABC):
         exclude: Sequence[Any] | None = (),
         missing: str = "error",
         at_most: bool = False,
+        factors: Mapping[str, Any] | None = None,
     ) -> Hashable: ...
 
     @overload
@@ -118,6 +119,7 @@ class ScoringPolicy(ABC):
         exclude: Sequence[Any] | None = (),
         missing: str = "error",
         at_most: bool = False,
+        factors: Mapping[str, Any] | None = None,
     ) -> list[Hashable]: ...
 
     def decide(
@@ -129,12 +131,14 @@ class ScoringPolicy(ABC):
         exclude: Sequence[Any] | None = (),
         missing: str = "error",
         at_most: bool = False,
+        factors: Mapping[str, Any] | None = None,
     ) -> Hashable | list[Hashable]:
         """The action to take: its name, or with `k` the names of the k best, best first.
 
         `among` restricts the choice to the given actions, and `exclude` leaves some out. Ties are broken at random.
         ``missing="ignore"`` passes over names in these that there are no longer, and with ``at_most=True`` a k beyond
-        the actions to choose from gives all of them.
+        the actions to choose from gives all of them. `factors` has levels of the model's factors of the decision: they
+        are the same for all actions, so that they change scores and not the choice, and may be left out.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})
@@ -145,7 +149,8 @@ class ScoringPolicy(ABC):
         ['green']
         """
         with self._moment:
-            names = self._names(self._decided(self._checked_context(context), k, among, exclude, missing, at_most))
+            checked = self._checked_context(context, factors)
+            names = self._names(self._decided(checked, k, among, exclude, missing, at_most))
             return names[0] if k is None else names
 
     def _decide_with_score(
@@ -156,8 +161,13 @@ class ScoringPolicy(ABC):
             chosen = self._decided(self._checked_context(context), k, among, exclude, "error", False)
             return self._names(chosen), float(chosen.scores[0])
 
-    def _checked_context(self, context: Any) -> Floats | None:
+    def _checked_context(self, context: Any, factors: Any = None) -> Floats | None:
+        """What a decision is made in: a context, or, where the model has factors, the levels that are named."""
         model = self._model
+        if model.effects is not None:
+            check_context_presence(model, context)
+            return model.effects.some_codes(factors)
+        refuse_factors(factors)
         return None if context is None and model.is_scalar else checked_context(model, context)
 
     def _checked_rows(self, contexts: Any) -> Floats:

@@ -16,7 +16,6 @@ from bough._arrays import Floats, Nodes
 from bough.data.rows import checked_rows, checked_sums
 from bough.data.statistics import Statistics
 from bough.inference.files import restored_retired, retired_contents
-from bough.inference.vector import scores_in
 from bough.model.bernoulli import BernoulliModel
 from bough.model.files import model_contents, restored_model
 from bough.model.logistic import logistic_moments
@@ -45,7 +44,7 @@ class BayesUCB(PosteriorPolicy):
     def _scores(self, context: Floats | None) -> Floats:
         round_ = self.posterior.n_observations + 1
         quantile = NormalDist().inv_cdf(1.0 - 1.0 / max(round_, 2))
-        mean, variance = self.posterior.action_moments(context)
+        mean, variance = self.posterior._score_moments(context)
         return mean + quantile * np.sqrt(variance)
 
     def _probabilities(self, asked: Asked, _samples: int, _rng: np.random.Generator) -> Mean:
@@ -66,8 +65,7 @@ class Greedy(PosteriorPolicy):
         reward = self.posterior.model.likelihood
         if not reward.is_conjugate:  # uncertainty counts: the mean of a sigmoid is not the sigmoid of the mean
             return np.asarray(reward.expected_reward(*self.posterior.action_moments(context)))
-        mean = self.posterior.model.tree.at_leaves(self.posterior.mean)
-        return mean if context is None else scores_in(context, mean)
+        return self.posterior._draw_scores(self._rng, 0.0, context)
 
     def _reward_of_score(self, score: float) -> float:
         return score  # which is an expected reward already

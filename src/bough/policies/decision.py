@@ -52,6 +52,8 @@ class Decision(NamedTuple):
     """How much the agent had learned from."""
     version: str = _VERSION
     """The version of bough that decided."""
+    factors: dict[str, Any] | None = None
+    """The levels of the factors of the decision that were named; None where there were none."""
 
     @property
     def propensity(self) -> float | None:
@@ -77,6 +79,7 @@ class Decision(NamedTuple):
         "propensity_error": 0.0, "context": [1.0, 0.5], "among": null, "exclude": null, "n_observations": 1,
         "version": "1.0"}
         """
+        levels = {} if self.factors is None else {"factors": _plain(self.factors)}
         return {
             "decision_id": self.decision_id,
             "at": _plain(self.at),
@@ -89,6 +92,7 @@ class Decision(NamedTuple):
             "exclude": _plain(self.exclude),
             "n_observations": self.n_observations,
             "version": self.version,
+            **levels,
         }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Nodes
+from bough.data.rows import refuse_factors
 from bough.inference.adoption import Gone
 from bough.model.model import Model
 from bough.policies.base import as_list
@@ -111,7 +112,15 @@ class LivingPolicy(LoggedPolicy):
         self.posterior.now = time
 
     def retract(
-        self, action: Any, reward: Any, context: Any = None, *, trials: Any = None, exposure: Any = None, at: Any = None
+        self,
+        action: Any,
+        reward: Any,
+        context: Any = None,
+        *,
+        trials: Any = None,
+        exposure: Any = None,
+        at: Any = None,
+        factors: Any = None,
     ) -> None:
         """Take back a reward that was observed, such as that of a refund; as `Posterior.retract`.
 
@@ -122,16 +131,20 @@ class LivingPolicy(LoggedPolicy):
         >>> agent
         HierTS(n_actions=2, n_observations=0)
         """
-        self.posterior.retract(action, reward, context, trials=trials, exposure=exposure, at=at)
+        given = {"trials": trials, "exposure": exposure, "at": at, "factors": factors}
+        self.posterior.retract(action, reward, context, **given)
 
     # -- single changes ------------------------------------------------------------------------
 
-    def add(self, name: Any, under: Any, *, covariance: Any = None) -> None:
+    def add(
+        self, name: Any, under: Any, *, covariance: Any = None, factors: Mapping[str, Any] | None = None
+    ) -> None:
         """Add an action, or a list of them, below a category; it starts from what is known of its place.
 
         What is added has no children, and so is an action. Adding below an action that has no rewards makes that a
         category: add a new category first, and then what goes below it. The prior is that of the depth; where each
-        node has a covariance of its own, give `covariance`.
+        node has a covariance of its own, give `covariance`. `factors` has its levels of the model's crossed factors,
+        ``{"brand": "Acme"}``; of a list of actions, a list of levels.
 
         >>> import bough
         >>> tree = bough.Tree.from_paths(["home/kitchen/kettle", "home/garden/spade"])
@@ -143,8 +156,9 @@ class LivingPolicy(LoggedPolicy):
         """
         names = as_list(name)
         if self._star is None:
-            self.posterior._add(names, under, covariance)
+            self.posterior._add(names, under, covariance, factors)
             return
+        refuse_factors(factors)
         if covariance is not None:
             raise ValueError(f"covariance is given; a {type(self).__name__} takes it from the depth, so leave it out")
         with self._learning, self._moment:
@@ -153,6 +167,23 @@ class LivingPolicy(LoggedPolicy):
             if whole.is_action(whole.index(under)):
                 self.posterior._check_untried(under)
             self._edit_whole(self._star, add=dict.fromkeys(names, under))
+
+    def add_level(self, factor: str, level: Any) -> None:
+        """Have one more level of a crossed factor, such as a new brand or store; nothing is known of its effect yet.
+
+        What has been learned is arranged anew, which takes as long as loading the agent does.
+
+        >>> import bough
+        >>> brand = bough.Factor({"kettle": "Acme"})
+        >>> tree = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"]})
+        >>> agent = bough.HierTS(bough.GaussianModel(tree, factors={"brand": brand}), seed=0)
+        >>> agent.add_level("brand", "newcomer")
+        >>> agent.add("mug", under="kitchen", factors={"brand": "newcomer"})
+        >>> agent.posterior.effects("brand", "polars")["level"].to_list()
+        ['Acme', 'newcomer']
+        """
+        with self._learning:
+            self.posterior._add_level(factor, level)
 
     def move(self, name: Any, under: Any) -> None:
         """Move an action, or a category with all that is below it, below another category.
@@ -226,7 +257,12 @@ class LivingPolicy(LoggedPolicy):
     # -- a new table ---------------------------------------------------------------------------
 
     def adopt(
-        self, tree_or_model: Tree | Model, renamed: Mapping[Hashable, Hashable] | None = None, gone: Gone = "retire"
+        self,
+        tree_or_model: Tree | Model,
+        renamed: Mapping[Hashable, Hashable] | None = None,
+        gone: Gone = "retire",
+        *,
+        factors: Mapping[str, Any] | None = None,
     ) -> Changes:
         """Go on with a new tree, such as that of tonight's product table, or with a new model; what has changed.
 
@@ -234,7 +270,9 @@ class LivingPolicy(LoggedPolicy):
         where its action is now. Actions that are gone from the table are retired, and stay below the category that
         they had; with ``gone="forget"`` they are removed with their rewards, and ``gone="raise"`` refuses the table.
         A retired action that the table lists is restored; the agent's own tree, `agent.posterior.model.tree`, is no
-        table, and leaves all as it is. With a tree the prior stays what it is, by depth or height.
+        table, and leaves all as it is. With a tree the prior stays what it is, by depth or height. `factors` has the
+        levels that the actions of the table have of the model's crossed factors, as labels of a `Factor`; levels that
+        are new are added. Without it, known actions keep their levels, and new ones have none.
 
         >>> import bough
         >>> old = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade", "kite"]})
@@ -257,10 +295,11 @@ class LivingPolicy(LoggedPolicy):
         elif not isinstance(tree_or_model, Tree):
             raise ValueError(f"a {type(tree_or_model).__name__} was given; give a bough.Tree or a model on one")
         if self._star is None:
-            _, changes = self.posterior._adopt(tree_or_model, renamed, gone)
+            _, changes = self.posterior._adopt(tree_or_model, renamed, gone, labels=factors)
             if isinstance(tree_or_model, Model):
                 self._refit_to(self.posterior.model)
             return changes
+        refuse_factors(factors)
         with self._learning, self._moment:  # the whole tree and the posterior's change together
             self._star.whole, changes = self.posterior._adopt(tree_or_model, renamed, gone, self._star)
             self._refit_to(self.posterior.model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ class LoggedPolicy(ScoringPolicy):
         missing: str = "error",
         at_most: bool = False,
         samples: int = 1_000,
+        factors: Mapping[str, Any] | None = None,
     ) -> Decision:
         """What `decide` would have chosen, with how likely that was, ready to be logged.
 
@@ -66,7 +67,7 @@ class LoggedPolicy(ScoringPolicy):
         if type(samples) is not int or samples:  # nothing to check in the 0 of those who cannot wait
             samples = _checks.whole_number("samples", samples, least=0)
         with self._moment:
-            checked = self._checked_context(context)
+            checked = self._checked_context(context, factors)
             chosen = self._decided(checked, k, among, exclude, missing, at_most)
             names = self._names(chosen)
             found = None
@@ -82,11 +83,12 @@ class LoggedPolicy(ScoringPolicy):
                 None if found is None else found.probability.tolist(),
                 # Where there is only a bound, the probability may be all of it lower.
                 None if found is None else np.where(found[2], found[0], found[1]).tolist(),
-                None if checked is None else as_logged(self._model, context, checked),
+                None if context is None or checked is None else as_logged(self._model, context, checked),
                 None if among is None else listed(among, "among"),
                 None if exclude is None else listed(exclude, "exclude"),
                 self._time,
                 self._n_seen,
+                factors=None if checked is None or factors is None else dict(factors),
             )
 
     def propensity(
@@ -99,6 +101,7 @@ class LoggedPolicy(ScoringPolicy):
         exclude: Sequence[Any] | None = None,
         samples: int = 1_000,
         seed: Any = None,
+        factors: Mapping[str, Any] | None = None,
     ) -> Propensity:
         """How likely `decide`, asked the same, is to choose each of the given actions; with k, among the k.
 
@@ -120,7 +123,7 @@ class LoggedPolicy(ScoringPolicy):
         samples = _checks.whole_number("samples", samples, least=1)
         with self._moment:
             rng = own_generator(self._rng) if seed is None else _seeds.generator(seed)
-            checked = self._checked_context(context)
+            checked = self._checked_context(context, factors)
             return self._propensity(listed(actions, "actions"), checked, k, among, exclude, "error", samples, rng)
 
     def _propensity(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,7 +17,7 @@ from bough._arrays import Floats
 from bough._storage import Contents
 from bough._text import rounded
 from bough.best import Best, StopDecision, best_of, checked_limits
-from bough.data.rows import checked_sums, one_row
+from bough.data.rows import Rows, checked_sums, one_row
 from bough.data.statistics import Statistics
 from bough.explanation import Explanation
 from bough.model.files import model_contents, restored_model
@@ -161,6 +161,7 @@ class PosteriorPolicy(LivingPolicy):
         exposure: Any = None,
         at: Any = None,
         settle: bool = True,
+        factors: Any = None,
     ) -> None:
         """Learn from one reward, or from arrays of them, earned `at` some time; as `Posterior.update`.
 
@@ -172,11 +173,12 @@ class PosteriorPolicy(LivingPolicy):
         >>> agent
         HierTS(n_actions=2, n_observations=1)
         """
+        given = {"trials": trials, "exposure": exposure, "at": at, "settle": settle, "factors": factors}
         if self._refit is None:
-            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at, settle=settle)
+            self.posterior.update(action, reward, context, **given)
             return
         with self._refit.lock:
-            self.posterior.update(action, reward, context, trials=trials, exposure=exposure, at=at, settle=settle)
+            self.posterior.update(action, reward, context, **given)
             many = trials is not None or not _checks.is_one(reward)
             self._refit.after(math.inf if many else 1, self.posterior)
 
@@ -210,12 +212,16 @@ class PosteriorPolicy(LivingPolicy):
         leaf = model.tree.leaves[place : place + 1]
         if context is None:
             self.posterior._observe_one(int(leaf[0]), reward)
+        elif model.effects is not None:
+            self.posterior._observe(Rows(leaf, np.array([reward]), None, None, levels=context[None].astype(np.int32)))
         else:
             self.posterior._observe(one_row(model, leaf, reward, context))
 
     # -- something to look at ------------------------------------------------------------------
 
-    def explain(self, decision: Any, context: Any = None, interval: float = 0.95) -> Explanation:
+    def explain(
+        self, decision: Any, context: Any = None, interval: float = 0.95, factors: Mapping[str, Any] | None = None
+    ) -> Explanation:
         """Why this action: the path to it, each node against its siblings, as `Posterior.explain` has it.
 
         `decision` is what `decision` returned, explained in its own context, or the name of an action or a category.
@@ -235,10 +241,12 @@ class PosteriorPolicy(LivingPolicy):
         chosen with a score of 1.9 and a propensity of 0.98
         """
         if not isinstance(decision, Decision):
-            return self.posterior.explain(decision, context, interval)
-        if context is not None:
-            raise ValueError("a decision has its own context; leave context out, or give the name of an action")
-        found = self.posterior.explain(decision.action, decision.context, interval)
+            return self.posterior.explain(decision, context, interval, factors)
+        if context is not None or factors is not None:
+            raise ValueError(
+                "a decision has its own context and factors; leave them out, or give the name of an action"
+            )
+        found = self.posterior.explain(decision.action, decision.context, interval, decision.factors)
         score = self._reward_of_score(decision.scores[0])
         width = found.nodes[-1].high - found.nodes[-1].low
         how_likely = "" if decision.propensity is None else f" and a propensity of {decision.propensity:.2g}"

@@ -23,7 +23,7 @@ from bough._arrays import Flags, Floats, Integers, Nodes
 from bough.inference.answers import BestActions
 from bough.inference.capped import CappedSearch
 from bough.inference.chances import Laws, best_of_others, chances, laws_of
-from bough.inference.normals import scaled_normals
+from bough.inference.drawn_actions import ActionDraws
 from bough.inference.search import PreparedSearch
 from bough.posterior import Posterior
 
@@ -177,25 +177,17 @@ class Drawn:
     def __init__(
         self, posterior: Posterior, asked: Asked, candidates: Nodes, rng: np.random.Generator, scale: float
     ) -> None:
-        self._engine = posterior._engine
-        self._context, self._k, self._rng, self._scale = asked.context, asked.k, rng, scale
-        self._nodes, self._position = posterior._catalogue.with_ancestors(candidates)
-        self._leaves = np.searchsorted(self._nodes, candidates)
+        nodes, position = posterior._catalogue.with_ancestors(candidates)
         self._asked = np.searchsorted(candidates, asked.nodes)
-        self._parents = self._position[self._leaves[self._asked]]
-        self._laws = laws_of(posterior._engine, asked.nodes, asked.context, scale)
-        self._shape = (len(self._nodes), *np.shape(posterior._engine.model.mean))
-        self.width = int(np.prod(self._shape))
+        self._draws = ActionDraws(
+            posterior._engine, nodes, position, candidates, self._asked, asked.context, scale
+        )  # fmt: skip
+        self._k, self._rng = asked.k, rng
+        self.width = self._draws.width
 
     def __call__(self, n: int) -> Floats:
-        draws = scaled_normals(self._rng, (n, *self._shape), self._scale)
-        for draw in draws:
-            self._engine.transform_some(self._nodes, self._position, draw)
-        scores = draws[:, self._leaves]
-        if self._context is not None:
-            scores = np.einsum("nmd,d->nm", scores, self._context)  # equal where parameters are
-        centre = self._laws.centre(draws[:, self._parents])
-        return chances(scores, scores[:, self._asked], centre, self._laws.deviation, self._k)
+        scores, centre = self._draws(self._rng, n)
+        return chances(scores, scores[:, self._asked], centre, self._draws.deviation, self._k)
 
 
 class Searched:

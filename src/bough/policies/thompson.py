@@ -10,7 +10,6 @@ from bough import _checks
 from bough._arrays import Floats, Nodes
 from bough.inference.answers import BestActions
 from bough.inference.many import block_size, of_draws, of_searches
-from bough.inference.vector import scores_in
 from bough.model.model import Model
 from bough.policies.base import NOTHING, largest
 from bough.policies.many import in_blocks, scorer_of
@@ -83,8 +82,7 @@ class HierTS(PosteriorPolicy):
         if not self._explore:
             return super()._choose(context, k, candidates, excluded)
         if candidates is not None:
-            parameters = posterior._sample_leaves(candidates, self._rng, self._explore)
-            scores = parameters if context is None else scores_in(context, parameters)
+            scores = posterior._sample_scores(candidates, self._rng, self._explore, context)
             chosen = largest(scores, k, self._rng)
             return BestActions(candidates[chosen], scores[chosen])
         if self._searches:
@@ -95,7 +93,7 @@ class HierTS(PosteriorPolicy):
         return super()._choose(context, k, None, excluded)
 
     def _choose_many(self, n: int, contexts: Floats | None, k: int, candidates: Nodes | None, jobs: int) -> BestActions:
-        if not self._explore:
+        if not self._explore or self.posterior._engine.n_effects:
             return super()._choose_many(n, contexts, k, candidates, jobs)
         posterior, block = self.posterior, None
         if candidates is None and self._searches:
@@ -140,7 +138,9 @@ class HierTS(PosteriorPolicy):
 
     @property
     def _searches(self) -> bool:
-        if not self._explore:  # all untouched siblings tie
+        if (
+            not self._explore or self.posterior._engine.n_effects
+        ):  # all untouched siblings tie, or brands cross the tree
             return False
         return self.posterior._catalogue.n_tree_nodes > SMALL if self._search is None else self._search
 
@@ -149,10 +149,7 @@ class HierTS(PosteriorPolicy):
             self.posterior._fold()
 
     def _scores(self, context: Floats | None) -> Floats:
-        posterior = self.posterior
-        draw = posterior._draw(self._rng, self._explore) if self._explore else posterior.mean
-        parameters = posterior.model.tree.at_leaves(draw)
-        return parameters if context is None else scores_in(context, parameters)
+        return self.posterior._draw_scores(self._rng, self._explore, context)
 
 
 class FlatTS(HierTS):

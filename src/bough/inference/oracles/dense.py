@@ -35,26 +35,62 @@ class DensePosterior:
         self._leaves: list[int] = []
         self._rewards: list[float] = []
         self._contexts: list[Floats] = []
+        self._effects: list[Floats] = []  # of each reward: (q,) its effects, in units of their normals
         factor = model.class_factors[model.classes.of_node].reshape(tree.n_nodes, d, d)
         # parameter = mean + prior_root @ standard normals: a node repeats its parent's rows and adds its own block.
-        self.prior_root = np.zeros((tree.n_nodes, d, tree.n_nodes, d))
+        # The effects of crossed factors come after the nodes.
+        n_effects = 0 if model.effects is None else model.effects.n
+        n_all = tree.n_nodes + n_effects
+        self.prior_root = np.zeros((n_all, d, n_all, d))
+        for effect in range(n_effects):
+            place = tree.n_nodes + effect
+            self.prior_root[place, 0, place, 0] = math.sqrt(model.effects.variance[effect]) if model.effects else 0.0
         for node in range(tree.n_nodes):
             if node:
                 self.prior_root[node] = self.prior_root[tree.parent[node]]
             self.prior_root[node, :, node, :] = factor[node]
 
-    def update(self, actions: Any, rewards: Any, contexts: Any = None) -> None:
+    def update(self, actions: Any, rewards: Any, contexts: Any = None, factors: Any = None) -> None:
         """Add observations, given as lists."""
-        self._leaves += self.model.tree.action_nodes(list(actions)).tolist()
+        leaves = self.model.tree.action_nodes(list(actions)).tolist()
+        self._leaves += leaves
+        self._effects += [self._own_effects(leaf) for leaf in leaves]
+        for name, levels in (factors or {}).items():
+            for own, level in zip(self._effects[-len(leaves) :], levels, strict=True):
+                own[self._effect(name, level)] += 1.0
         self._rewards += [float(reward) for reward in rewards]
         rows = np.ones((len(rewards), 1)) if contexts is None else np.asarray(contexts, dtype=float)
         self._contexts += list(rows)
+
+    def _own_effects(self, leaf: int) -> Floats:
+        """(q,) how often each effect is in the score of an action."""
+        effects = self.model.effects
+        if effects is None:
+            return np.zeros(0)
+        return np.bincount(
+            effects.of_action(int(np.searchsorted(self.model.tree.leaves, leaf))), minlength=effects.n
+        ).astype(np.float64)
+
+    def _effect(self, name: str, level: Any) -> int:
+        assert self.model.effects is not None
+        return self.model.effects.first_of(name) + self.model.effects.factor(name).levels.index(level)
+
+    def score_root(self, effects: bool = True) -> Floats:
+        """(K, V + q) the scores of all actions from the parameters, as what they are multiplied by."""
+        leaves = self.model.tree.leaves.tolist()
+        rows = np.zeros((len(leaves), self.prior_root.shape[0]))
+        rows[np.arange(len(leaves)), leaves] = 1.0
+        if effects:
+            rows[:, self.model.tree.n_nodes :] = [self._own_effects(leaf) for leaf in leaves]
+        return rows
 
     def _system(self) -> tuple[Floats, Floats]:
         """The design on the standard normals and the rewards, both in units of the noise."""
         n, (n_nodes, d) = len(self._leaves), self.prior_root.shape[:2]
         contexts = np.array(self._contexts).reshape(n, d)
         design = np.einsum("nd,ndve->nve", contexts, self.prior_root[self._leaves]).reshape(n, n_nodes * d)
+        if self.model.effects is not None:
+            design += np.array(self._effects).reshape(n, -1) @ self.prior_root[self.model.tree.n_nodes :, 0, :, 0]
         mean = np.broadcast_to(np.atleast_1d(self.model.mean), d)
         deviation = math.sqrt(self.model.noise_variance)
         return design / deviation, (np.array(self._rewards) - contexts @ mean) / deviation
@@ -89,10 +125,11 @@ class DensePosterior:
 
     @property
     def mean(self) -> Floats:
-        """(V,) or (V, d) the posterior means."""
+        """(V,) or (V, d) the posterior means; those of the effects come last."""
         triangle, projected, _, prior_root = self._solved()
-        shift = prior_root @ scipy.linalg.solve_triangular(triangle, projected)
-        return np.asarray(self.model.mean + self._shaped(shift))
+        shift = self._shaped(prior_root @ scipy.linalg.solve_triangular(triangle, projected))
+        n_nodes = self.model.tree.n_nodes
+        return np.concatenate([self.model.mean + shift[:n_nodes], shift[n_nodes:]])
 
     @property
     def covariance(self) -> Floats:

@@ -1,0 +1,73 @@
+"""Crossed factors as a header and arrays of a file, and back; docs/file-format.md says what they are."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from bough._storage import Contents
+from bough.model.effects import Effects
+from bough.model.factors import LabelledFactor, checked_levels, checked_variance
+from bough.tree.tree import Tree
+
+_MOST_FACTORS = 1_000
+
+
+def factors_contents(effects: Effects | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a file keeps of factors: nothing where there are none."""
+    if effects is None:
+        return {}, {}
+    header, arrays = [], {}
+    for i, (name, factor) in enumerate(effects.factors.items()):
+        levels = [list(level) if isinstance(level, tuple) else level for level in factor.levels]
+        header.append({"name": name, "variance": factor.variance, "at_decision": factor.at_decision, "levels": levels})
+        if not factor.at_decision:
+            arrays[f"factor_{i}_sizes"] = np.diff(factor._start).astype(np.int32)
+            arrays[f"factor_{i}_labels"] = factor._labels
+    return {"factors": header}, arrays
+
+
+def restored_factors(contents: Contents, tree: Tree) -> dict[str, LabelledFactor]:
+    """The factors that `factors_contents` took apart, checked like the user's own."""
+    given = contents.header.get("factors", [])
+    if not isinstance(given, list) or len(given) > _MOST_FACTORS or not all(isinstance(one, dict) for one in given):
+        raise ValueError(f"factors is {reprlib.repr(given)}; expected a list of objects")
+    found: dict[str, LabelledFactor] = {}
+    for i, one in enumerate(given):
+        name, at_decision = one.get("name"), one.get("at_decision")
+        if not isinstance(name, str) or not name or name in found or not isinstance(at_decision, bool):
+            raise ValueError(f"a factor is {reprlib.repr(one)}; expected a name of its own, and whose levels it has")
+        levels = checked_levels([_level(level) for level in _listed(one.get("levels"))])
+        variance = checked_variance(one.get("variance"))
+        sizes, labels = np.zeros(tree.n_actions, dtype=np.int32), np.empty(0, dtype=np.int32)
+        if not at_decision:
+            sizes = contents.array(f"factor_{i}_sizes", np.int32, (tree.n_actions,))
+            labels = contents.array(f"factor_{i}_labels", np.int32, (None,))
+        _check_labels(name, sizes, labels, len(levels))
+        start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        found[name] = LabelledFactor.of(tree, levels, variance, at_decision, start, labels)
+    return found
+
+
+def _listed(levels: Any) -> list[Any]:
+    if not isinstance(levels, list):
+        raise ValueError(f"levels is {reprlib.repr(levels)}; expected a list of names")
+    return levels
+
+
+def _level(level: Any) -> Hashable:
+    return tuple(level) if isinstance(level, list) else level  # type: ignore[no-any-return]
+
+
+def _check_labels(name: str, sizes: Any, labels: Any, n_levels: int) -> None:
+    """Refuse labels that are no levels, or are not ascending for each action."""
+    sound = sizes.min(initial=0) >= 0 and sizes.sum(dtype=np.int64) == len(labels)
+    if sound and len(labels):
+        action = np.repeat(np.arange(len(sizes)), sizes)
+        ascending = (np.diff(labels) > 0) | (np.diff(action) > 0)
+        sound = labels.min() >= 0 and labels.max() < n_levels and bool(ascending.all())
+    if not sound:
+        raise ValueError(f"the labels of the factor {name!r} are not those of the tree's actions")
