@@ -15,6 +15,7 @@ import numpy as np
 
 from bough._arrays import Floats, Integers
 from bough._frames import Frame, collected
+from bough.tree.name_columns import is_missing
 
 _SLICE = 1 << 18  # rows of a frame in memory whose products are made at once
 
@@ -29,6 +30,8 @@ class Names(NamedTuple):
     exposure: str | None
     has_trials: bool
     intercept: bool
+    levels: tuple[str, ...] = ()
+    """Those of the levels that decisions had."""
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -39,7 +42,7 @@ class Names(NamedTuple):
     @property
     def used(self) -> tuple[str, ...]:
         """All columns, each once."""
-        return tuple(dict.fromkeys((self.action, *self.numbers)))
+        return tuple(dict.fromkeys((self.action, *self.numbers, *self.levels)))
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Groups:
     rows: Integers
     sums: dict[str, Floats]
     sound: bool
-    """Whether every value of every row was a finite number."""
+    """Whether every value of every row was a finite number, and no level was missing."""
+    levels: tuple[list[Any], ...] = ()
+    """For each factor of the decision, the level of each group."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,8 @@ class Columns:
             finite = finite & (self.weight >= 0.0).fill_null(False)
         for limit in self.limits.values():
             finite = finite & (limit >= 0.0).fill_null(False)
+        for level in self.names.levels:
+            finite = finite & ~nw.col(self.labels[level]).is_null()
         return finite
 
     @property
@@ -151,12 +158,18 @@ class Columns:
         for name in self.limits:
             least = np.concatenate([floats(part[f"least {name}"]) for part in parts])
             sound = sound and bool((least >= 0.0).all())
-        return Groups(keys, rows, sums, sound)
+        levels = tuple(
+            [level for part in parts for level in part[f"level {i}"].to_list()] for i in range(len(self.names.levels))
+        )
+        sound = sound and not any(is_missing(level) for column in levels for level in column)
+        return Groups(keys, rows, sums, sound, levels)
 
     def _grouped(self, frame: Frame) -> nw.DataFrame[Any]:
         products = self.products
+        levels = {f"level {i}": self.labels[level] for i, level in enumerate(self.names.levels)}
         selected = frame.select(
             nw.col(self.labels[self.names.action]).alias("action"),
+            *(nw.col(label).alias(name) for name, label in levels.items()),
             self.complete.alias("complete"),
             *(expression.alias(name) for name, expression in products.items()),
             *(limit.alias(f"least {name}") for name, limit in self.limits.items()),
@@ -166,7 +179,7 @@ class Columns:
         if self.weight is not None:
             aggregates.append(nw.col("weight").min().alias("least"))
         aggregates += [nw.col(f"least {name}").min() for name in self.limits]
-        groups: Any = selected.group_by("action").agg(*aggregates)
+        groups: Any = selected.group_by("action", *levels).agg(*aggregates)
         return collected(groups)
 
 

@@ -8,7 +8,7 @@ clean log is read once; only one that is not is read again to count and show wha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import combinations_with_replacement, islice
 from typing import Any, Literal, NamedTuple, get_args
@@ -46,6 +46,7 @@ def summarise(
     exposure: str | None = None,
     intercept: bool = False,
     features: Any = None,
+    factors: Mapping[str, str] | None = None,
     bad: Bad = "error",
 ) -> Statistics:
     """The sums that a model learns from: for each action the count, and those of y, y^2, x y and x x'.
@@ -56,7 +57,8 @@ def summarise(
     that is always 1, called "intercept", comes before them), and a row of `weight` w counts as w equal rows. Where
     rewards are clicks, `trials` has how many views they are of, and where they are counts, `exposure` how long or how
     much was counted. `features`, a `Features` or another fitted transformer, makes numbers of the columns of the
-    context, in a frame in memory.
+    context, in a frame in memory. `factors`, a mapping from factors of the decision to columns such as
+    ``{"store": "store_id"}``, has rewards summed for each level as well, which is text or a whole number.
 
     Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or with trials or exposure a
     reward that is no such count), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
@@ -87,8 +89,18 @@ def summarise(
             "they are most of the log"
         )
     named = _named(log, action, reward, context, weight, trials, exposure, intercept, features)
-    with _opened(named.log, tree, named.columns) as columns:
-        return _summarised(columns, tree, bad).arranged(named.features)
+    levels = checked_level_columns(factors)
+    with _opened(named.log, tree, named.columns._replace(levels=tuple(levels.values()))) as columns:
+        return _summarised(columns, tree, bad, tuple(levels)).arranged(named.features)
+
+
+def checked_level_columns(factors: Any) -> dict[str, str]:
+    """The columns of the levels of decisions, by the names of the factors."""
+    if factors is None:
+        return {}
+    if not isinstance(factors, Mapping) or not all(isinstance(one, str) for pair in factors.items() for one in pair):
+        raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to names of columns")
+    return dict(factors)
 
 
 def read_rows(
@@ -173,7 +185,7 @@ def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[st
     return names
 
 
-def _summarised(columns: Columns, tree: Tree, bad: str) -> Statistics:
+def _summarised(columns: Columns, tree: Tree, bad: str, factors: tuple[str, ...] = ()) -> Statistics:
     found = columns.grouped(columns.frame)
     n_rows, odd_values = int(found.rows.sum()), 0
     nodes = action_nodes(tree, found.keys)
@@ -188,7 +200,8 @@ def _summarised(columns: Columns, tree: Tree, bad: str) -> Statistics:
     if not all(np.isfinite(values).all() for values in found.sums.values()):
         raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
     why = {"bad number": odd_values, "unknown action": unknown}
-    return _at_actions(tree, nodes, found, columns.n_context, {reason: n for reason, n in why.items() if n})
+    skipped = {reason: n for reason, n in why.items() if n}
+    return _at_actions(tree, nodes, found, columns.n_context, skipped, factors)
 
 
 # -- opening -------------------------------------------------------------------------------------
@@ -197,7 +210,7 @@ def _summarised(columns: Columns, tree: Tree, bad: str) -> Statistics:
 @contextmanager
 def _opened(log: Any, tree: Tree, names: Names) -> Iterator[Columns]:
     if isinstance(log, (str, os.PathLike)):
-        with opened_log(log, tree, names.action, names.numbers) as (frame, labels):
+        with opened_log(log, tree, names.action, names.numbers, names.levels) as (frame, labels):
             yield Columns.checked(frame, labels, names)
     else:
         yield Columns.checked(*labelled(as_frame(log), names.used), names)
@@ -239,10 +252,15 @@ def _whole(key: Any) -> Any:
     return int(key) if isinstance(key, float) and key.is_integer() else key
 
 
-def _at_actions(tree: Tree, nodes: Integers, found: Groups, n_context: int, skipped: dict[str, int]) -> Statistics:
-    """The sums of the groups that are actions, in the order of the tree."""
+def _at_actions(
+    tree: Tree, nodes: Integers, found: Groups, n_context: int, skipped: dict[str, int], factors: tuple[str, ...]
+) -> Statistics:
+    """The sums of the groups that are actions, in the order of the tree, and then of the levels."""
     known = nodes >= 0
-    leaves, place = np.unique(nodes[known], return_inverse=True)
+    columns = [_sorted_codes([level for level, one in zip(column, known, strict=True) if one]) for column in found.levels]
+    keys = np.column_stack([nodes[known], *(code for _, code in columns)])
+    distinct, place = np.unique(keys, axis=0, return_inverse=True) if columns else np.unique(keys, return_inverse=True)
+    leaves, place = (distinct[:, 0] if columns else distinct), place.ravel()
 
     def total(values: Floats) -> Floats:
         return np.bincount(place, values[known], minlength=len(leaves)).astype(np.float64)
@@ -261,7 +279,19 @@ def _at_actions(tree: Tree, nodes: Integers, found: Groups, n_context: int, skip
             sums["sum_xx"][:, i, j] = sums["sum_xx"][:, j, i] = total(found.sums[f"x{i}*x{j}"])
     weighed = sums["count"] > 0.0
     names = tree.actions[np.searchsorted(tree.leaves, leaves[weighed])]
-    return Statistics(as_column(names), **{name: array[weighed] for name, array in sums.items()}, skipped=skipped)
+    levels = {
+        name: [columns[i][0][code] for code in distinct[weighed, 1 + i].tolist()] for i, name in enumerate(factors)
+    }
+    kept = {name: array[weighed] for name, array in sums.items()}
+    return Statistics(as_column(names), **kept, skipped=skipped, factors=levels or None)
+
+
+def _sorted_codes(levels: list[Any]) -> tuple[list[Any], Integers]:
+    """The distinct levels, integers before text, and which of them each is."""
+    names = [_whole(level) for level in levels]
+    distinct = sorted(set(names), key=lambda name: (isinstance(name, str), name))
+    place = {name: i for i, name in enumerate(distinct)}
+    return distinct, np.array([place[name] for name in names], dtype=np.int64)
 
 
 def _complaint(

@@ -98,7 +98,7 @@ class CrossedEngine(ScalarEngine):
         place = int(np.searchsorted(self._tree.leaves, self.slots.node[slot]))
         effects = np.append(self._effects.of_action(place), self._first_decided + np.array(key[1:], dtype=np.int32))
         effects = effects.astype(np.int32)
-        return self._cells.add(key, effects, self._loadings.enlist(slot, effects, self.slots))
+        return self._cells.add(key, effects, self._loadings.enlist(slot, effects, self.slots._parent))
 
     def _add_to_cell(self, cell: int, row: Floats, only_evidence: bool) -> None:
         """Add rewards, by their number, mean and spread, to a cell, and to messages unless all are made again."""

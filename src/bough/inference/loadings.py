@@ -8,7 +8,7 @@ import numpy as np
 
 from bough._arrays import Floats, Integers, Nodes
 from bough.inference.kernels import crossed as kernels
-from bough.inference.slots import Slots, grown
+from bough.inference.slots import grown
 
 
 class Loadings:
@@ -44,19 +44,22 @@ class Loadings:
             lists = [grown(array, size) for array in (self.size, self._room)]
             self.first, (self.size, self._room) = grown(self.first, size), lists
 
-    def enlist(self, slot: int, effects: Nodes, slots: Slots) -> Nodes:
-        """Have a slot, and all above it, depend on these effects; where each is in the slot's list."""
+    def enlist(self, slot: int, effects: Nodes, parent: Nodes) -> Nodes:
+        """Have a slot, and all above it, depend on these effects; where each is in the slot's list.
+
+        `parent` has the slot above each slot.
+        """
         places = np.empty(len(effects), dtype=np.int32)
         if not len(effects):
             return places
-        needed = self._used + kernels.room_needed(slot, len(effects), slots._parent, self.size)
+        needed = self._used + kernels.room_needed(slot, len(effects), parent, self.size)
         if needed > len(self.effect):
             room = max(needed, 2 * len(self.effect))
             numbers = [grown(array, room) for array in (self.effect, self.up)]
             values = [grown(array, room) for array in (self.value, self.sent)]
             (self.effect, self.up), (self.value, self.sent) = numbers, values
         self._used = kernels.enlist(
-            slot, effects, slots._parent, self.first, self.size, self._room, self.effect, self.up, self.value,
+            slot, effects, parent, self.first, self.size, self._room, self.effect, self.up, self.value,
             self.sent, self._used, places,
         )  # fmt: skip
         return places

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import isabstract
 from typing import Any, Literal, NamedTuple
 
@@ -16,10 +16,12 @@ from bough.data.encoding import checked_encoder
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
 from bough.learning.count_evidence import ScalarSiteEvidence, VectorSiteEvidence
+from bough.learning.crossed_factors import CrossedFactors
+from bough.learning.factor_evidence import FactorEvidence
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.objective import Objective, Penalty
-from bough.learning.options import Columns, FitOptions, Structure, groups_of, paired
+from bough.learning.options import Columns, FitOptions, Structure, groups_of, paired, with_factors
 from bough.learning.report import Estimate, PriorFit, share_of_classes
 from bough.learning.scalar_evidence import ScalarEvidence
 from bough.learning.vector_evidence import VectorEvidence
@@ -57,6 +59,7 @@ def fit_prior(
     exposure: str | None = None,
     intercept: bool = False,
     features: Any = None,
+    factors: Mapping[str, Any] | None = None,
     bad: Literal["error", "skip", "skip-most"] = "error",
     model: type[Model] = GaussianModel,
     progress: bool | Callable[[int], None] | None = None,
@@ -73,6 +76,10 @@ def fit_prior(
     root's covariance: one tree cannot tell it from the mean, so it is set, to zero unless given, and learned only where
     there are several trees or it is "learn". With contexts, `structure` is that of a class's covariance: "full",
     "diagonal", or "scaled", a multiple of the diagonal that has every feature, at its usual size, matter alike.
+
+    `factors` are crossed factors, whose variances are learned with the rest. A factor of the actions comes as a `Factor`
+    or as its labels, ``{"brand": brand_of_product}``, and one of the decision as the name of the log's column that has
+    its levels, ``{"store": "store"}``; of `Statistics`, that of their own factor.
 
     `penalty` is the width of a weak normal prior on each log-variance, around equal shares of the rewards' variance;
     None is plain maximum likelihood, in which variances may come out as zero.
@@ -104,15 +111,16 @@ def fit_prior(
         raise ValueError(f"model is {model!r}; give the class, such as bough.BernoulliModel")
     model.kind.check_words(trials, exposure)
     encoder = checked_encoder(features, intercept) if is_encoder(features) else None
-    named = Columns(
-        action, reward, context, weight, trials, exposure, intercept, bad, None if encoder is None else features
-    )
+    given = CrossedFactors.checked(factors, tree, model)
+    made = None if encoder is None else features
+    named = Columns(action, reward, context, weight, trials, exposure, intercept, bad, made, given.columns or None)
     names = features if encoder is None else encoded_names(encoder)
     trees, logs, rows = paired(tree, data, named, model, names)
     _checks.one_of("structure", structure, _STRUCTURES)
     classes = NodeClasses.of(by, trees)
     options = FitOptions.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
     options = options._replace(features=logs[0].features if encoder is None else encoder)
+    options = options._replace(effects=given.on(trees[0], logs[0], classes.labels))
     with reporting(progress, "fit", unit="sweep") as advance:
         return fit(trees, logs, classes, options, rows, advance)
 
@@ -166,27 +174,27 @@ def fit(
     advance: Callable[[int], None] | None = None,
 ) -> PriorFit:
     """`fit_prior` of what has been checked already."""
-    forest = Forest.from_logs(trees, logs, classes, rows)
-    learned = Learned.of(forest, classes.labels, groups_of(trees, classes, options), options, advance)
+    forest = Forest.from_logs(trees, logs, classes, rows, options.effects)
+    labels = (*classes.labels, *options.factor_names)
+    learned = Learned.of(forest, labels, with_factors(groups_of(trees, classes, options), options), options, advance)
     objective, covariance, noise = learned.objective, learned.covariance, learned.noise
     log_evidence, _ = objective.evidence(covariance, noise)
     mean, mean_error = objective.mean, objective.mean_error
     intervals = _intervals(learned)
+    of_tree, of_factors = np.split(covariance, [len(classes.labels)])
     models = tuple(
-        options.built(tree, mean, one, noise)
-        for tree, one in zip(trees, classes.covariances(trees, covariance), strict=True)
+        options.built(tree, mean, one, noise, of_factors)
+        for tree, one in zip(trees, classes.covariances(trees, of_tree), strict=True)
     )
     has_noise = options.learns_noise
     shares = share_of_classes(forest, covariance, noise if has_noise else 0.0)
     sizes = covariance if covariance.ndim == 1 else np.einsum("njj->n", covariance) / covariance.shape[1]
     estimates = {"mean": Estimate(mean, mean - 1.96 * mean_error, mean + 1.96 * mean_error, None, None)}
-    for i, label in enumerate(classes.labels):
+    for i, label in enumerate(labels):
         estimates[label] = Estimate(float(sizes[i]), *intervals[i], shares[i], int(forest.nodes_of_class[i]))
     if has_noise:
         estimates["noise"] = Estimate(noise, *intervals[-1], shares[-1], round(forest.n_rows))
-    table: dict[str, Any] = dict(zip(classes.labels, covariance.tolist(), strict=True))
-    if covariance.ndim > 1:
-        table = dict(zip(classes.labels, covariance, strict=True))
+    table: dict[str, Any] = dict(zip(labels, covariance if covariance.ndim > 1 else covariance.tolist(), strict=True))
     known: tuple[Statistics | Observations, ...] = tuple(logs) if rows is None else tuple(rows)
     return PriorFit(
         models, mean, table, noise if has_noise else None, log_evidence, learned.converged, estimates, known
@@ -230,6 +238,8 @@ def _objective(forest: Forest, group: Integers, options: FitOptions, total: floa
         if dim is None:
             return ScalarSiteEvidence(*start, options.model)
         return VectorSiteEvidence(*start, options.structure, options.model)
+    if forest.cells is not None:
+        return FactorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
     if dim is None:
         return ScalarEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
     return VectorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty, options.structure)

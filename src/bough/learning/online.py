@@ -15,7 +15,7 @@ from bough.data.statistics import Statistics
 from bough.learning.fit import Learned
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
-from bough.learning.options import FitOptions
+from bough.learning.options import FitOptions, with_factors
 from bough.model.covariance import ClassCovariances, checked_classes
 from bough.model.files import own_parameters
 from bough.model.model import Model
@@ -104,7 +104,10 @@ class Refit:
         if given.tree is not model.tree:
             table = np.concatenate([given.classes.table, model.classes.table[len(given.classes.table) :]])
             classes = ClassCovariances(model.classes.kind, model.classes.of_node, table[: len(model.classes.table)])
-            self._given = replace(given, tree=model.tree, covariance=classes)
+            self._given = given = replace(given, tree=model.tree, covariance=classes)
+        if model.effects is not None:  # labels and levels as they are now, with the variances that were given
+            factors = {name: one.with_variance(given.factors[name].variance) for name, one in model.factors.items()}
+            self._given = replace(given, factors=factors)
 
     def contents(self, posterior: Posterior) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a file keeps: the model that was given, but for what refits leave as it is."""
@@ -135,10 +138,16 @@ def refitted(model: Model, statistics: Statistics) -> Model:
     options = FitOptions(
         noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table, features=model.features
     )
-    forest = Forest.from_logs([model.tree], [statistics], classes)
-    learned = Learned.of(forest, classes.labels, group, options)
-    covariances = classes.covariances([model.tree], learned.covariance)[0]
-    return options.built(model.tree, learned.objective.mean, covariances, learned.noise)
+    if model.effects is not None:
+        variances = np.array([factor.variance for factor in model.factors.values()])
+        base = np.concatenate([model.classes.table, variances])
+        options = options._replace(effects=model.effects, base=base)
+        group = with_factors(group, options, variances)
+    forest = Forest.from_logs([model.tree], [statistics], classes, effects=options.effects)
+    learned = Learned.of(forest, (*classes.labels, *options.factor_names), group, options)
+    of_tree, of_factors = np.split(learned.covariance, [len(classes.labels)])
+    covariances = classes.covariances([model.tree], of_tree)[0]
+    return options.built(model.tree, learned.objective.mean, covariances, learned.noise, of_factors)
 
 
 def _groups(model: Model) -> Integers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from bough.data.rows import Observations
 from bough.data.statistics import Statistics
 from bough.learning.node_classes import NodeClasses
 from bough.model.covariance import resolve_one
+from bough.model.effects import Effects
 from bough.model.gaussian import GaussianModel
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
@@ -36,6 +37,8 @@ class Columns(NamedTuple):
     bad: Any
     features: Any = None
     """What makes numbers of the context's columns, if anything does."""
+    factors: Mapping[str, str] | None = None
+    """Those of the levels that decisions had, by the name of the factor."""
 
 
 def paired(
@@ -86,7 +89,7 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
         return log
     if columns.action is None or columns.reward is None:
         raise ValueError("the log's columns are not named; give action= and reward=, or give bough.Statistics")
-    action, reward, context, weight, trials, exposure, intercept, bad, features = columns
+    action, reward, context, weight, trials, exposure, intercept, bad, features, factors = columns
     if context is not None and not (_checks.is_list(context) and all(isinstance(name, str) for name in context)):
         raise ValueError(f"context is {context!r}; give a list of column names")
     if not isinstance(intercept, (bool, np.bool_)):
@@ -98,7 +101,7 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
         if weight is not None:
             raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")
         return read_rows(log, tree, action, reward, context, **shared)[0]
-    return summarise(log, tree, action, reward, context, weight, **shared)
+    return summarise(log, tree, action, reward, context, weight, **shared, factors=factors)
 
 
 def _summed(rows: Observations, model: type[Model]) -> Statistics:
@@ -124,11 +127,21 @@ class FitOptions(NamedTuple):
     """(n_classes,) or (n_classes, d, d): a prior whose sizes are learned, and which keeps its proportions otherwise."""
     features: Any = None
     """Those of the model."""
+    effects: Effects | None = None
+    """Those of crossed factors, whose variances are learned."""
 
-    def built(self, tree: Tree, mean: Any, covariance: Any, noise: float) -> Model:
-        """A model of the kind that is asked for."""
-        own = {"noise_variance": noise} if self.learns_noise else {}
+    def built(self, tree: Tree, mean: Any, covariance: Any, noise: float, factors: Floats) -> Model:
+        """A model of the kind that is asked for; `factors` has the variances of crossed factors."""
+        own: dict[str, Any] = {"noise_variance": noise} if self.learns_noise else {}
+        if self.effects is not None:
+            found = zip(self.effects.factors.items(), factors.tolist(), strict=True)
+            own["factors"] = {name: factor.with_variance(variance) for (name, factor), variance in found}
         return self.model(tree, mean, covariance, **own, features=self.features)
+
+    @property
+    def factor_names(self) -> tuple[str, ...]:
+        """What the crossed factors are called."""
+        return () if self.effects is None else tuple(self.effects.factors)
 
     @property
     def learns_noise(self) -> bool:
@@ -151,6 +164,16 @@ class FitOptions(NamedTuple):
             root = resolve_one(root, "root", dim)
         width = None if penalty is None else _positive("penalty", penalty)
         return cls(checked_noise, given, root, width, structure, model)
+
+
+def with_factors(group: Integers, options: FitOptions, fixed: Floats | None = None) -> Integers:
+    """The groups of the tree's classes, and a group of its own for each factor; -1 for those of no variance."""
+    n = len(options.factor_names)
+    more = int(group.max(initial=-1)) + 1 + np.arange(n)
+    if fixed is not None:
+        kept = fixed > 0.0
+        more = np.where(kept, int(group.max(initial=-1)) + np.cumsum(kept), -1)
+    return np.concatenate([group, more]).astype(group.dtype)
 
 
 def groups_of(trees: Sequence[Tree], classes: NodeClasses, options: FitOptions) -> Integers:

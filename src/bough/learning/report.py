@@ -58,7 +58,7 @@ class PriorFit:
     mean: Any
     """The prior mean."""
     covariances: dict[str, Any]
-    """The variance or covariance of each class, by "depth 1", "height 0" or the class's own name."""
+    """The variance or covariance of each class, by "depth 1", "height 0" or the class's own name, and of each factor."""
     noise_variance: float | None
     """None where rewards are counts."""
     log_evidence: float
@@ -221,8 +221,11 @@ class PriorFit:
                     label = "mean" if len(values) == 1 and features is None else f"mean of {feature}"
                     rows.append((label, f"{value:.4g}", _interval(low, high), "", ""))
                 continue
-            what = "noise variance" if name == "noise" else f"variance at {names.get(name, name)}"
-            unit = "row" if name == "noise" else "node"
+            is_factor = name in self.model.factors
+            what = f"variance {'of' if is_factor else 'at'} {names.get(name, name)}"
+            unit = "level" if is_factor else "node"
+            if name == "noise":
+                what, unit = "noise variance", "row"
             told = "" if one.told_by is None else f"{one.told_by:,} {unit}{'s' if one.told_by != 1 else ''}"
             share = "" if one.share is None else f"{one.share:.0%}"
             rows.append((what, f"{one.value:.4g}", _interval(one.low, one.high), share, told))

@@ -60,6 +60,12 @@ class ScalarEvidence(Objective):
 
     def evidence(self, variance: Floats, noise: float) -> tuple[float, Floats]:
         """The log evidence, with its gradient by all log-variances and, last, the log-noise; sets `mean`."""
+        found = self._tree_evidence(variance, noise)
+        self.advance(1)
+        return found
+
+    def _tree_evidence(self, variance: Floats, noise: float) -> tuple[float, Floats]:
+        """`evidence` of the averages as they stand."""
         forest = self.forest
         M, eta, mean, uncertainty = self._scratch
         top = np.empty(2)
@@ -73,7 +79,6 @@ class ScalarEvidence(Objective):
         self.mean = float(self._centre + deviation)
         self.mean_error = 1.0 / math.sqrt(float(top[0])) if self._given_mean is None else 0.0
         value = -0.5 * (deviance + self._within / noise + n * math.log(2.0 * math.pi * noise))
-        self.advance(1)
         return value, gradient
 
     def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:

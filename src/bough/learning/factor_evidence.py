@@ -1,0 +1,159 @@
+"""The evidence of numbers with crossed effects, as a function of the logarithms of all variances.
+
+With the effects b integrated as well, the log evidence is that of the tree for the rewards less the best effects, less
+half of |u|^2 + log det (I + D G D), b = D u; G is what the rewards say of b where the tree is integrated.
+docs/crossed.md derives its gradient.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from bough._arrays import Floats, Integers
+from bough.inference.kernels import crossed, crossed_evidence, crossed_fit
+from bough.inference.kernels.scalar import ETA_SENT, M_SENT
+from bough.inference.loadings import Loadings
+from bough.learning.forest import CrossedCells, Forest
+from bough.learning.objective import Penalty
+from bough.learning.scalar_evidence import ScalarEvidence
+
+
+class FactorEvidence(ScalarEvidence):
+    """The log evidence of a forest whose actions share effects; the classes of factors come after the tree's."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        variance: Floats,  # (n_classes,) what is set, and where the search begins
+        group: Integers,  # (n_classes,) of classes that grow and shrink together; -1 for those that are set
+        noise: float,
+        noise_learned: bool,
+        mean: float | None,  # None: by generalised least squares
+        penalty: Penalty | None,
+    ) -> None:
+        super().__init__(forest, variance, group, noise, noise_learned, mean, penalty)
+        assert forest.cells is not None
+        cells = self._cells = forest.cells
+        sums = forest.statistics
+        averages, within = sums.averages_and_spreads()
+        self._rewards = averages - self._centre
+        self._weights, self._spread = sums.count, float(within.sum())
+        self._count = np.bincount(cells.slot, sums.count, minlength=len(forest.parent)).astype(np.float64)
+        self._cells_of_slot = np.bincount(cells.slot, minlength=len(forest.parent)).astype(np.int32)
+        self._row_cell = np.repeat(np.arange(len(cells.slot)), np.diff(cells.first))
+        self._loadings, self._place = _enlisted(forest, cells)
+        self._state, self._law = np.zeros((len(forest.parent), 4)), np.zeros((len(forest.parent), 3))
+        self._slope, self._pull = np.empty(len(self._loadings.value)), np.empty(len(forest.parent))
+
+    def evidence(self, variance: Floats, noise: float) -> tuple[float, Floats]:
+        """The log evidence, with its gradient by all log-variances and, last, the log-noise; sets `mean`."""
+        n_tree = len(variance) - self._cells.n_factors
+        own = variance[:n_tree]
+        deviation = np.sqrt(np.repeat(variance[n_tree:], self._cells.n_levels))
+        precision = self._weights / noise
+        gram, right = self._gram(own, precision)
+        gram *= deviation[:, None]
+        gram *= deviation
+        gram[np.diag_indices(len(gram))] += 1.0
+        lower, _ = dpotrf(gram.T, lower=1, clean=1, overwrite_a=1)
+        known = self._best_effects(lower, deviation, right)
+        value, gradient = self._given(own, noise, deviation * known)
+        log_det = 2.0 * float(np.log(np.diag(lower)).sum())
+        inverse = _symmetric(dpotri(lower, lower=1)[0])
+        remaining = np.diag(inverse).copy()
+        inverse *= deviation[:, None]
+        inverse *= deviation
+        of_tree = self._trace_gradient(inverse, own, precision)
+        of_factors = 0.5 * self._by_factor(np.square(known) + remaining - 1.0)
+        gradient = np.concatenate([gradient[:-1] - 0.5 * of_tree[:-1], of_factors, gradient[-1:] - 0.5 * of_tree[-1]])
+        if self._given_mean is None:
+            self.mean_error /= math.sqrt(self._mean_share)
+        self.advance(1)
+        return value - 0.5 * (log_det + float(known @ known)), gradient
+
+    def _gram(self, variance: Floats, precision: Floats) -> tuple[Floats, Floats]:
+        """G, and what the rewards say of the effects, where the tree is integrated around their mean."""
+        forest, cells, lists, state = self.forest, self._cells, self._loadings, self._state
+        state[:] = 0.0
+        lists.value[:] = 0.0
+        crossed_evidence.say_cells(
+            cells.slot, cells.first, self._place, precision, self._rewards, state, lists.first, lists.value
+        )
+        crossed.remake(
+            forest.parent, forest.class_, forest.leaf, variance, state, self._law, lists.first, lists.size, lists.up,
+            lists.value, lists.sent,
+        )  # fmt: skip
+        gram, right = np.zeros((cells.n_effects, cells.n_effects)), np.zeros(cells.n_effects)
+        crossed_evidence.gram_of_cells(
+            cells.slot, cells.first, cells.effect, precision, self._rewards, self._cells_of_slot, forest.class_,
+            variance, state, gram, right,
+        )  # fmt: skip
+        crossed_evidence.gram_of_slots(
+            self._cells_of_slot, forest.class_, variance, state, lists.first, lists.size, lists.effect, lists.value,
+            gram, right,
+        )  # fmt: skip
+        return gram, right
+
+    def _best_effects(self, lower: Floats, deviation: Floats, right: Floats) -> Floats:
+        """(q,) the best effects, in units of their deviations, with the mean that is given or best as well."""
+        lists, root = self._loadings, self._state[0]
+        at_root = np.zeros(len(right))  # what the root says of the mean and the effects together
+        part = slice(int(lists.first[0]), int(lists.first[0]) + int(lists.size[0]))
+        at_root[lists.effect[part]] = lists.sent[part]
+        if self._given_mean is not None:
+            found = solve_triangular(lower, deviation * (right - at_root * (self._given_mean - self._centre)), lower=True)
+        else:
+            right = right - at_root * (root[ETA_SENT] / root[M_SENT])
+            columns = np.column_stack([deviation * right, deviation * at_root / np.sqrt(root[M_SENT])])
+            found, share = solve_triangular(lower, columns, lower=True).T
+            left = 1.0 - float(share @ share)  # of what the rewards say of the mean, what the effects cannot explain
+            found = found + share * (float(share @ found) / left)
+            self._mean_share = left
+        return np.asarray(solve_triangular(lower, found, lower=True, trans="T"))
+
+    def _given(self, variance: Floats, noise: float, effects: Floats) -> tuple[float, Floats]:
+        """The log evidence of the tree where the effects are known, with its gradient; sets `mean`."""
+        cells = self._cells
+        left = self._rewards - np.bincount(self._row_cell, effects[cells.effect], minlength=len(self._rewards))
+        total = np.bincount(cells.slot, self._weights * left, minlength=len(self._count))
+        self._average = np.divide(total, self._count, out=np.zeros(len(total)), where=self._count > 0.0)
+        off = left - self._average[cells.slot]
+        self._within = self._spread + float(self._weights @ (off * off))
+        return self._tree_evidence(variance, noise)
+
+    def _trace_gradient(self, covariance: Floats, variance: Floats, precision: Floats) -> Floats:
+        forest, cells, lists = self.forest, self._cells, self._loadings
+        gradient = np.empty(len(variance) + 1)
+        crossed_fit.trace_gradient(
+            covariance, forest.parent, forest.class_, forest.leaf, variance, self._state, lists.first, lists.size,
+            lists.effect, lists.up, lists.value, cells.first, cells.effect, precision, self._slope, self._pull,
+            gradient,
+        )  # fmt: skip
+        return gradient
+
+    def _by_factor(self, of_effect: Floats) -> Floats:
+        """(n_factors,) sums over the levels of each factor."""
+        which = np.repeat(np.arange(self._cells.n_factors), self._cells.n_levels)
+        return np.bincount(which, of_effect, minlength=self._cells.n_factors).astype(np.float64)
+
+
+def _enlisted(forest: Forest, cells: CrossedCells) -> tuple[Loadings, Integers]:
+    """Lists of the effects at or below each slot, and where in its slot's list each effect of a cell is."""
+    lists = Loadings()
+    lists.make_room(len(forest.parent))
+    places = [
+        lists.enlist(slot, cells.effect[start:end], forest.parent)
+        for slot, start, end in zip(cells.slot.tolist(), cells.first[:-1].tolist(), cells.first[1:].tolist(), strict=True)
+    ]
+    return lists, np.concatenate([np.empty(0, dtype=np.int32), *places])
+
+
+def _symmetric(lower: Floats) -> Floats:
+    """The whole of a symmetric matrix whose lower triangle is given."""
+    full = np.tril(lower)
+    full += np.tril(lower, -1).T
+    return np.ascontiguousarray(full)
