@@ -335,5 +335,6 @@ def _check_scalar(model: GaussianModel) -> None:
         raise ValueError(f"model is a {type(model).__name__}; the theory is that of a bough.GaussianModel")
     if not model.is_scalar:
         raise ValueError(f"the theory is for K-armed models; this one has parameters of length {model.dim}")
+    model.refuse_factors("the theory does not speak of a model")
     if model.drift is not None:
         raise ValueError(f"the theory is for actions that stand still; this model has drift={model.drift!r}")

@@ -86,6 +86,7 @@ def freeze(posterior: Posterior) -> tuple[Frozen, Model]:
     """The posterior as it is now, with what was added and moved in its tree, and the model on that tree."""
     twin = posterior._twin()
     model = twin.model  # which takes changes into the tree
+    model.refuse_factors("batches are not laid out for a model")
     engine, tree = twin._engine, model.tree
     nodes = engine.slots.node.copy()
     gain: Any

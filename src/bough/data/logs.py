@@ -257,7 +257,9 @@ def _at_actions(
 ) -> Statistics:
     """The sums of the groups that are actions, in the order of the tree, and then of the levels."""
     known = nodes >= 0
-    columns = [_sorted_codes([level for level, one in zip(column, known, strict=True) if one]) for column in found.levels]
+    columns = [
+        _sorted_codes([level for level, one in zip(column, known, strict=True) if one]) for column in found.levels
+    ]
     keys = np.column_stack([nodes[known], *(code for _, code in columns)])
     distinct, place = np.unique(keys, axis=0, return_inverse=True) if columns else np.unique(keys, return_inverse=True)
     leaves, place = (distinct[:, 0] if columns else distinct), place.ravel()
@@ -280,7 +282,8 @@ def _at_actions(
     weighed = sums["count"] > 0.0
     names = tree.actions[np.searchsorted(tree.leaves, leaves[weighed])]
     levels = {
-        name: [columns[i][0][code] for code in distinct[weighed, 1 + i].tolist()] for i, name in enumerate(factors)
+        name: as_column([columns[i][0][code] for code in distinct[weighed, 1 + i].tolist()])
+        for i, name in enumerate(factors)
     }
     kept = {name: array[weighed] for name, array in sums.items()}
     return Statistics(as_column(names), **kept, skipped=skipped, factors=levels or None)

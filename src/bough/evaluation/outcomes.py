@@ -311,6 +311,7 @@ def _checked_model(model: Any, tree: Tree, rows: LoggedRows | None) -> Any:
     prior = model if isinstance(model, Model) else model.model
     if prior.tree is not tree and not np.array_equal(np.asarray(prior.tree.actions), np.asarray(tree.actions)):
         raise ValueError("the model's tree has other actions than the given tree, or in another order; give the same")
+    prior.refuse_factors("rewards are not predicted by a model")
     if prior.is_scalar != (rows is None):
         raise ValueError(
             f"model is {model!r}; give one {'without' if rows is None else 'with'} contexts, as the log is"

@@ -446,7 +446,8 @@ class CrossedEngine(ScalarEngine):
             return own, step_mean, step_variance
         slopes = self._slopes(np.array([slot, self.slots.find_one(above) if above >= 0 else -1], dtype=np.int32))
         slopes *= self._effect_deviation
-        mine, parents = solve_triangular(self._triangle, slopes.T, trans="T").T
+        whitened: Floats = solve_triangular(self._triangle, slopes.T, trans="T").T
+        mine, parents = whitened[0], whitened[1]
         direct = mine - own * parents  # what the effects do to the node while its parent stays
         parent_variance = float(parents @ parents)
         parent_mean = self._mean

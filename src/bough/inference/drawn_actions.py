@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from bough._arrays import Floats, Nodes
+from bough._arrays import Floats, Integers, Nodes
 from bough.inference.chances import laws_of
 from bough.inference.crossed import CrossedEngine
 from bough.inference.engine import Engine
@@ -17,7 +17,7 @@ class ActionDraws:
     """Draws of actions, some of which are asked for; deviations from the mean are times the scale."""
 
     def __init__(
-        self, engine: Engine, nodes: Nodes, position: Nodes, actions: Nodes, asked: Nodes, context: Floats | None,
+        self, engine: Engine, nodes: Nodes, position: Nodes, actions: Nodes, asked: Integers, context: Floats | None,
         scale: float = 1.0,
     ) -> None:  # fmt: skip
         self._engine, self._nodes, self._position, self._actions = engine, nodes, position, actions

@@ -80,7 +80,7 @@ class Evidence(ABC):
         """
 
 
-def joined(table: Floats, group: Integers, n: int) -> Floats:
+def joined(table: Floats, group: Integers | Nodes, n: int) -> Floats:
     """(n, 3) the number, mean and spread of all rewards of each group of rows that have these."""
     count = np.bincount(group, table[:, 0], minlength=n)
     total = np.bincount(group, table[:, 0] * table[:, 1], minlength=n)

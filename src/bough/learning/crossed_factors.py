@@ -34,7 +34,9 @@ class CrossedFactors(NamedTuple):
         if isinstance(tree, (list, tuple)):
             raise ValueError("factors were given, and several trees; learn them from one tree and its log")
         if not model.kind.takes_factors:
-            raise ValueError(f"factors go with Gaussian rewards, and not with those of a {model.__name__}; leave them out")
+            raise ValueError(
+                f"factors go with Gaussian rewards, and not with those of a {model.__name__}; leave them out"
+            )
         columns = {}
         for name, one in factors.items():
             if not isinstance(name, str) or not name or name in _TAKEN:
@@ -63,7 +65,9 @@ class CrossedFactors(NamedTuple):
                 made[name] = one if isinstance(one, Factor) else Factor(one)
                 continue
             if not is_among(name, log.factors or {}):
-                raise ValueError(f"the statistics have no levels of {name!r}; sum the log with factors={{{name!r}: ...}}")
+                raise ValueError(
+                    f"the statistics have no levels of {name!r}; sum the log with factors={{{name!r}: ...}}"
+                )
             assert log.factors is not None
             seen = list(dict.fromkeys(log.factors[name].tolist()))
             made[name] = one if isinstance(one, Factor) else Factor(levels=seen, at_decision=True)

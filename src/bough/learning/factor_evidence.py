@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from bough._arrays import Floats, Integers
+from bough._arrays import Floats, Integers, Nodes
 from bough.inference.kernels import crossed, crossed_evidence, crossed_fit
 from bough.inference.kernels.scalar import ETA_SENT, M_SENT
 from bough.inference.loadings import Loadings
@@ -105,7 +105,9 @@ class FactorEvidence(ScalarEvidence):
         part = slice(int(lists.first[0]), int(lists.first[0]) + int(lists.size[0]))
         at_root[lists.effect[part]] = lists.sent[part]
         if self._given_mean is not None:
-            found = solve_triangular(lower, deviation * (right - at_root * (self._given_mean - self._centre)), lower=True)
+            found = solve_triangular(
+                lower, deviation * (right - at_root * (self._given_mean - self._centre)), lower=True
+            )
         else:
             right = right - at_root * (root[ETA_SENT] / root[M_SENT])
             columns = np.column_stack([deviation * right, deviation * at_root / np.sqrt(root[M_SENT])])
@@ -141,13 +143,15 @@ class FactorEvidence(ScalarEvidence):
         return np.bincount(which, of_effect, minlength=self._cells.n_factors).astype(np.float64)
 
 
-def _enlisted(forest: Forest, cells: CrossedCells) -> tuple[Loadings, Integers]:
+def _enlisted(forest: Forest, cells: CrossedCells) -> tuple[Loadings, Nodes]:
     """Lists of the effects at or below each slot, and where in its slot's list each effect of a cell is."""
     lists = Loadings()
     lists.make_room(len(forest.parent))
     places = [
         lists.enlist(slot, cells.effect[start:end], forest.parent)
-        for slot, start, end in zip(cells.slot.tolist(), cells.first[:-1].tolist(), cells.first[1:].tolist(), strict=True)
+        for slot, start, end in zip(
+            cells.slot.tolist(), cells.first[:-1].tolist(), cells.first[1:].tolist(), strict=True
+        )
     ]
     return lists, np.concatenate([np.empty(0, dtype=np.int32), *places])
 

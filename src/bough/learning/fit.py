@@ -77,9 +77,9 @@ def fit_prior(
     there are several trees or it is "learn". With contexts, `structure` is that of a class's covariance: "full",
     "diagonal", or "scaled", a multiple of the diagonal that has every feature, at its usual size, matter alike.
 
-    `factors` are crossed factors, whose variances are learned with the rest. A factor of the actions comes as a `Factor`
-    or as its labels, ``{"brand": brand_of_product}``, and one of the decision as the name of the log's column that has
-    its levels, ``{"store": "store"}``; of `Statistics`, that of their own factor.
+    `factors` are crossed factors, whose variances are learned with the rest. A factor of the actions comes as a
+    `Factor` or as its labels, ``{"brand": brand_of_product}``, and one of the decision as the name of the log's column
+    that has its levels, ``{"store": "store"}``; of `Statistics`, that of their own factor.
 
     `penalty` is the width of a weak normal prior on each log-variance, around equal shares of the rewards' variance;
     None is plain maximum likelihood, in which variances may come out as zero.

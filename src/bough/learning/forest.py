@@ -194,4 +194,4 @@ def _side_by_side(logs: Sequence[Statistics]) -> Statistics:
     sums = {name: np.concatenate(arrays) for name, arrays in parts.items() if arrays[0] is not None}
     exposure = np.concatenate([one.exposure_or_count for one in logs])
     numbers = np.arange(len(exposure))  # the same name may come once a tree
-    return Statistics._trusted(numbers, None, None, **sums, exposure=exposure)
+    return Statistics._trusted(numbers, None, None, None, **sums, exposure=exposure)

@@ -58,7 +58,7 @@ class PriorFit:
     mean: Any
     """The prior mean."""
     covariances: dict[str, Any]
-    """The variance or covariance of each class, by "depth 1", "height 0" or the class's own name, and of each factor."""
+    """The variance or covariance of each class, by "depth 1", "height 0" or its own name, and of each factor."""
     noise_variance: float | None
     """None where rewards are counts."""
     log_evidence: float

@@ -92,6 +92,11 @@ class Effects:
         """The levels of the actions, by number, ascending for each action."""
         return self._rows[1]
 
+    def totals(self, effects: Floats) -> Floats:
+        """(K,) what these effects, (n,), add to the score of each action."""
+        action = np.repeat(np.arange(self.tree.n_actions), np.diff(self.start))
+        return np.bincount(action, effects[self.labels], minlength=self.tree.n_actions).astype(np.float64)
+
     def of_action(self, place: int) -> Nodes:
         """The levels of an action, given by its place in `tree.actions`."""
         return self.labels[self.start[place] : self.start[place + 1]]
@@ -210,6 +215,6 @@ def _codes_of(factor: Factor, name: str, given: Any, n: int) -> Nodes:
     column = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(column) != n:
         raise ValueError(
-            f"factors has {len(column)} levels of {name!r} for {n} rewards; give one for each, or one for all"
+            f"factors has {len(column)} levels of {name!r} for {n} rewards; give one for each"
         )
     return np.array([factor.code(level, name) for level in column], dtype=np.int32)

@@ -59,7 +59,7 @@ def _listed(levels: Any) -> list[Any]:
 
 
 def _level(level: Any) -> Hashable:
-    return tuple(level) if isinstance(level, list) else level  # type: ignore[no-any-return]
+    return tuple(level) if isinstance(level, list) else level
 
 
 def _check_labels(name: str, sizes: Any, labels: Any, n_levels: int) -> None:

@@ -165,6 +165,13 @@ class TreePrior:
         """
         return self._star(keep_root=True)
 
+    def refuse_factors(self, what: str) -> None:
+        """A `ValueError` where there are crossed factors, of something that does not know of them."""
+        if self.effects is not None:
+            raise ValueError(
+                f"{what} with crossed factors, and the model has {', '.join(map(repr, self.factors))}; give one without"
+            )
+
     def _star(self, keep_root: bool) -> Self:
         tree = self.tree
         if self.effects is not None:
@@ -235,23 +242,26 @@ class TreePrior:
 
     # -- draws ---------------------------------------------------------------------------------
 
-    def draw(self, rng: Any = None) -> Floats:
+    def draw(self, rng: Any = None, *, effects: bool = False) -> Floats:
         """True parameters drawn from the prior, in node order: (V,) or (V, d).
 
-        `rng` is anything that `numpy.random.default_rng` takes.
+        `rng` is anything that `numpy.random.default_rng` takes. With ``effects=True`` the effects of crossed factors
+        come after the nodes' parameters, factor by factor, in the order of their levels.
 
         >>> import bough
         >>> bough.GaussianModel(bough.Tree.balanced(2, 1)).draw(0).round(2)
         array([ 0.13, -0.01,  0.77])
         """
-        tree, of_node = self.tree, self.classes.of_node
+        tree, of_node, generator = self.tree, self.classes.of_node, _seeds.generator(rng)
         shape = (tree.n_nodes,) if self.is_scalar else (tree.n_nodes, self.dim)
-        parameters = _seeds.generator(rng).standard_normal(shape)
+        parameters = generator.standard_normal(shape)
         starts = tree.level_start.tolist()
         for start, end in pairwise(starts):
             step = self._prior_step(of_node[start:end], parameters[start:end])
             parameters[start:end] = step + (parameters[tree.parent[start:end]] if start else self.mean)
-        return parameters
+        if not _checks.flag("effects", effects) or self.effects is None:
+            return parameters
+        return np.concatenate([parameters, generator.standard_normal(self.effects.n) * np.sqrt(self.effects.variance)])
 
     def _prior_step(self, classes: Nodes, normals: Floats) -> Floats:
         """What nodes of these classes add to their parents, from standard normals."""

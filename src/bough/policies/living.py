@@ -136,9 +136,7 @@ class LivingPolicy(LoggedPolicy):
 
     # -- single changes ------------------------------------------------------------------------
 
-    def add(
-        self, name: Any, under: Any, *, covariance: Any = None, factors: Mapping[str, Any] | None = None
-    ) -> None:
+    def add(self, name: Any, under: Any, *, covariance: Any = None, factors: Mapping[str, Any] | None = None) -> None:
         """Add an action, or a list of them, below a category; it starts from what is known of its place.
 
         What is added has no children, and so is an action. Adding below an action that has no rewards makes that a

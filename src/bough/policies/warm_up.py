@@ -14,6 +14,7 @@ import numpy as np
 
 from bough.data.statistics import Statistics
 from bough.inference.normals import MANY, standard_normals
+from bough.model.factors import Factor
 from bough.model.model import Model
 from bough.policies.baselines import BetaTS
 from bough.policies.posterior_policy import PosteriorPolicy
@@ -74,41 +75,48 @@ def _small_agents(given: Model | PosteriorPolicy) -> Iterator[Any]:
 
 def _small(model: Model, tree: Tree) -> Model:
     """A model of the same kind on another tree, whose clock counts numbers."""
-    drift: dict[str, Any] = {} if model.drift_half_life is None else {"drift": 1.0}
+    more: dict[str, Any] = {} if model.drift_half_life is None else {"drift": 1.0}
+    if model.effects is not None:
+        more["factors"] = {
+            name: Factor(levels=["a", "b"], at_decision=True) if one.at_decision else Factor(["a"] * tree.n_actions)
+            for name, one in model.factors.items()
+        }
     mean = 0.0 if model.is_scalar else np.zeros(model.dim)
-    return replace(model, tree=tree, mean=mean, covariance=1.0, **drift)
+    return replace(model, tree=tree, mean=mean, covariance=1.0, **more)
 
 
 def _ask(agent: Any) -> None:
     """Call what requests call; a reward of 1 is one of every kind."""
     model = agent._model
     names = list(model.tree.actions)
+    named = {} if model.effects is None else {name: "a" for name, _, _ in model.effects.decided}
+    levels: dict[str, Any] = {"factors": named} if named else {}
     context = None if model.is_scalar else np.ones(model.dim)
     batch = (names, np.ones(len(names)), None if model.is_scalar else np.ones((len(names), model.dim)))
     questions = agent.decide, partial(agent.decision, samples=2)
     for ask in questions:
         ask(context)
-    agent.update(names[0], 1.0, context)
+    agent.update(names[0], 1.0, context, **levels)
     for ask in questions:
         for narrowed in ({}, {"k": 2}, {"among": names[:3]}, {"exclude": names[:2]}, {"k": 2, "among": names[:3]}):
             ask(context, **narrowed)
     rehearse = agent.posterior._search_state.switch.rehearse
     rehearse(agent.posterior._engine)
-    agent.update(names[0], 1.0, context)
+    agent.update(names[0], 1.0, context, **levels)
     rehearse(agent.posterior._engine)
-    agent.update(*batch)
+    agent.update(*batch, **levels)
     rehearse(agent.posterior._engine)
     agent.best(context, samples=2)
     agent.posterior._moments_of(np.arange(2, dtype=np.int32), context)  # as a service shows them
     if model.is_scalar or model.kind.sums_suffice:
-        agent.absorb(Statistics.from_rows(*batch))
+        agent.absorb(Statistics.from_rows(*batch, factors={name: ["a"] * len(names) for name in named}))
     agent.decide(context)
     if agent.posterior.half_life is not None or model.drift_half_life is not None:
         for now in (1.0, 2.0):
             agent.now = now
             agent.decide(context)
-            agent.update(names[0], 1.0, context)
-            agent.update(*batch, at=now)
+            agent.update(names[0], 1.0, context, **levels)
+            agent.update(*batch, at=now, **levels)
         agent.decide(context)
 
 

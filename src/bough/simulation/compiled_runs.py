@@ -35,6 +35,8 @@ def is_compiled(model: Model, policy: Any) -> bool:
     built_in = find_built_in(policy)
     if built_in is None or _rewards(model) not in built_in.compiled_for or model.drift_half_life is not None:
         return False
+    if model.effects is not None:
+        return False
     return not built_in.samples or model.tree.n_nodes <= SMALL
 
 

@@ -81,10 +81,13 @@ def _play_in_python(name: str, world: World, agent: Any) -> tuple[Floats, int]:
     tried = np.zeros(tree.n_actions, dtype=np.bool_)
     best = world.best_rewards() if world.contexts is None else None
     keeps_time = _keeps_time(agent)
+    levels = world.levels_for(agent._model) if own else None
     for t in range(len(gaps)):
         if keeps_time:
             agent.now = float(t)
         context = None if world.contexts is None else world.contexts[t]
+        if levels is not None:
+            context = levels[t]
         rewards = world._mean_rewards(t)
         place = agent._choose_place(context) if own else _place(name, tree, agent.decide(context))
         gaps[t] = (world.best(rewards) if best is None else best[t]) - rewards[place]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ import numpy as np
 from bough import _checks
 from bough._arrays import Flags, Floats, Integers
 from bough.data.contexts import many_by_name
+from bough.model.effects import Effects
 from bough.model.model import Model
 from bough.simulation.protocols import check_pays
 
@@ -79,6 +80,10 @@ class World:
     pays: Callable[[float, float], float] | None = None
     """The reward, a function of the mean reward of the action that was taken and of the round's noise; where None, as
     the model has it. It has to be one that the model takes, and regret goes by the means in any case."""
+    factors: Mapping[str, Any] | None = None
+    """The levels that the decisions have: for each factor of the decision, one for each round."""
+    added: Floats | None = None
+    """(rounds,) what these levels add to the mean reward of every action in each round; regret goes without it."""
 
     def __post_init__(self) -> None:
         model = self.model
@@ -100,6 +105,7 @@ class World:
             contexts = context_rows(many_by_name(model, self.contexts), (self.rounds, d))
             contexts.setflags(write=False)  # what one policy does to them, the next would see
             _set(self, "contexts", contexts)
+        self._check_factors()
         if self.residuals is not None and not isinstance(self.residuals, Residuals):
             raise ValueError(f"residuals is a {type(self.residuals).__name__}; give bough.Residuals")
         if self.residuals is not None and self.pays is not None:
@@ -112,6 +118,31 @@ class World:
             if eligible.shape != (n,) or eligible.dtype != np.bool_ or not eligible.any():
                 raise ValueError(f"eligible has to be {n} truth values, one or more of them True")
             _set(self, "eligible", np.ascontiguousarray(eligible))
+
+    def _check_factors(self) -> None:
+        """Have factors as columns, and what they add as an array; a `ValueError` where they do not go together."""
+        effects = self.model.effects
+        codes = None if effects is None else effects.decided_codes(self.factors, self.rounds)
+        if effects is None and self.factors:
+            raise ValueError("factors were given, and the model has none; leave them out")
+        if self.added is not None:
+            if codes is None:
+                raise ValueError("added is what the levels of decisions add, and there are none; leave it out")
+            added = _finite("added", self.added, 1)
+            if len(added) != self.rounds:
+                raise ValueError(f"added has length {len(added)}; give {self.rounds}, one for each round")
+            _set(self, "added", added)
+
+    def levels_for(self, model: Model) -> Floats | None:
+        """(rounds, m) the levels of the decisions as a model knows them, by their places; None where it has none."""
+        if model.effects is None or not model.effects.decided:
+            return None
+        known = {name: (self.factors or {}).get(name) for name, _, _ in model.effects.decided}
+        missing = next((name for name, levels in known.items() if levels is None), None)
+        if missing is not None:
+            raise ValueError(f"the policy's model has the factor {missing!r}, and the world says nothing of its levels")
+        codes = model.effects.decided_codes(known, self.rounds)
+        return None if codes is None else codes.astype(np.float64)
 
     def _check_array(self, truth: Any) -> None:
         n, d = self.model.tree.n_actions, self.model.dim
@@ -216,6 +247,8 @@ class World:
         return self._reward(t, _place("action", action, self.model.tree.n_actions), mean)
 
     def _reward(self, t: int, action: int, mean: float) -> float:
+        if self.added is not None:
+            mean += float(self.added[t])
         if self.pays is not None:
             return self._paid(t, mean)
         if self.residuals is None:
@@ -255,6 +288,8 @@ class FromPrior:
 
     def world(self, rounds: int, rng: np.random.Generator) -> World:
         """True parameters, noise and contexts, drawn in this order."""
+        if self.model.effects is not None:
+            return self._crossed_world(self.model.effects, rounds, rng)
         truth = np.ascontiguousarray(self.model.tree.at_leaves(self.model.draw(rng)))
         if self.model.is_scalar:
             truth = self.model.mean_reward(truth)
@@ -266,6 +301,19 @@ class FromPrior:
         elif self.contexts is not None:
             contexts = self.contexts[rng.integers(len(self.contexts), size=rounds)]
         return World(self.model, truth, noise, contexts)
+
+    def _crossed_world(self, effects: Effects, rounds: int, rng: np.random.Generator) -> World:
+        """One with crossed effects: decisions come with levels that are all equally likely."""
+        model, n_nodes = self.model, self.model.tree.n_nodes
+        drawn = model.draw(rng, effects=True)
+        truth = model.tree.at_leaves(drawn[:n_nodes]) + effects.totals(drawn[n_nodes:])
+        noise = model.likelihood.draw_noise(rng, rounds)
+        added, factors = np.zeros(rounds), {}
+        for name, factor, first in effects.decided:
+            codes = rng.integers(len(factor.levels), size=rounds)
+            added += drawn[n_nodes + first + codes]
+            factors[name] = [factor.levels[code] for code in codes.tolist()]
+        return World(model, truth, noise, factors=factors or None, added=added if factors else None)
 
 
 def _place(what: str, given: Any, n: int) -> int:

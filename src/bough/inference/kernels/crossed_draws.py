@@ -7,6 +7,7 @@ from bough.inference.kernels.crossed import look
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.scalar import DEVIATION, ETA, GAIN, OFFSET
 
+
 @kernel
 def laws_given(
     b: Floats,  # (q,)
