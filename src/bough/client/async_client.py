@@ -108,6 +108,7 @@ class AsyncClient:
     restore = _method(changing.restore)
     forget = _method(changing.forget)
     move = _method(changing.move)
+    add_level = _method(changing.add_level)
     put_tree = _method(changing.put_tree)
     put_model = _method(changing.put_model)
     configure = _method(changing.configure)
@@ -198,11 +199,14 @@ class AsyncBatch:
         trials: float | None = None,
         exposure: float | None = None,
         slot: int = 0,
+        factors: Any = None,
     ) -> None:
         """Let a reward wait to be sent, with what `AsyncClient.reward` takes."""
         if self._task is None:
             raise ValueError("the batch is not open; use it within `async with client.batch() as batch:`")
-        row = calls.reward_row(decision, value, reward_id=reward_id, trials=trials, exposure=exposure, slot=slot)
+        row = calls.reward_row(
+            decision, value, reward_id=reward_id, trials=trials, exposure=exposure, slot=slot, factors=factors
+        )
         if self._buffer.add(row):
             await self._send()
         self._buffer.raise_failed()

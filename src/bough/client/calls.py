@@ -20,6 +20,7 @@ from bough.client.limits import MOST_REWARDS
 def decide(
     context: Any = None,
     *,
+    factors: Any = None,
     k: int | None = None,
     among: Any = None,
     exclude: Any = None,
@@ -35,7 +36,8 @@ def decide(
         decided = client.decide({"hour": 20, "country": "NL"}, exclude=["kettle"])
         show(decided.action)
 
-    `context` is a list of numbers or a dict of features; `among` and `exclude` restrict the choice. A decision made
+    `context` is a list of numbers or a dict of features; `factors` has the levels of the model's factors of the
+    decision, such as ``{"store": "north"}``; `among` and `exclude` restrict the choice. A decision made
     with ``defer=True`` waits for `activate`. `propensity` asks for how likely the action was. `action` is the caller's
     own, for an experiment in the mode "observe". Without `decision_id` the client makes one; every try of the request
     has the same, so that the decision is made once, however often it was sent.
@@ -44,6 +46,7 @@ def decide(
     content = body(
         decision_id=made,
         context=values.context(context),
+        factors=values.factors(factors),
         k=None if k is None else values.whole(k, "k", 1),
         among=None if among is None else values.names(among, "among"),
         exclude=None if exclude is None else values.names(exclude, "exclude"),
@@ -62,6 +65,7 @@ def reward(
     trials: float | None = None,
     exposure: float | None = None,
     slot: int = 0,
+    factors: Any = None,
 ) -> Call[Rewarded]:
     """What became of a reward for a decision, which is given by its id or as `decide` returned it.
 
@@ -71,9 +75,10 @@ def reward(
         client.reward("7f3a", 0.0)
 
     Without a `reward_id` a decision has one reward: the same again is answered as before, and another value is a
-    `SameIdError`. `slot` says which of the `k` actions it is for.
+    `SameIdError`. `slot` says which of the `k` actions it is for. `factors` has levels that the decision was made
+    without.
     """
-    row = reward_row(decision, value, reward_id=reward_id, trials=trials, exposure=exposure, slot=slot)
+    row = reward_row(decision, value, reward_id=reward_id, trials=trials, exposure=exposure, slot=slot, factors=factors)
     return Call("POST", "reward", answers.rewarded, body(**row))
 
 
@@ -85,6 +90,7 @@ def reward_row(
     trials: float | None = None,
     exposure: float | None = None,
     slot: int = 0,
+    factors: Any = None,
 ) -> dict[str, Any]:
     """A reward as it is sent.
 
@@ -100,6 +106,7 @@ def reward_row(
         trials=None if trials is None else values.positive(trials, "trials"),
         exposure=None if exposure is None else values.positive(exposure, "exposure"),
         slot=values.whole(slot, "slot", 0) or None,
+        factors=values.factors(factors),
     )
 
 

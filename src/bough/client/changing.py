@@ -13,17 +13,20 @@ from bough.client.call import BYTES, Call, body
 _GONE = ("retire", "forget", "raise")
 
 
-def add(name: Any, under: Any) -> Call[Accepted]:
+def add(name: Any, under: Any, *, factors: Any = None) -> Call[Accepted]:
     """The change that adds an action, or a list of them, below a node.
 
     ::
 
         client.add("home/kitchen/juicer", under="home/kitchen")
+        client.add("home/kitchen/whisk", under="home/kitchen", factors={"brand": {"home/kitchen/whisk": "Acme"}})
+
+    `factors` has the levels of the model's factors that the actions have, by their names.
 
     Changes of single actions are sent again only where they were surely not handled: after a `ServiceTimeoutError` or
     a `ServiceConnectionError` look with `search` whether it was.
     """
-    return _change("add", name, under=values.name(under, "node to add it under"))
+    return _change("add", name, under=values.name(under, "node to add it under"), factors=values.labels(factors))
 
 
 def retire(name: Any) -> Call[Accepted]:
@@ -66,13 +69,30 @@ def move(name: Any, under: Any) -> Call[Accepted]:
     return _change("move", name, under=values.name(under, "node to move it under"))
 
 
+def add_level(factor: Any, level: Any) -> Call[Accepted]:
+    """The change after which a factor has another level, or each of a list: a new brand, or a new store.
+
+    ::
+
+        client.add_level("brand", "newcomer")
+    """
+    if not isinstance(factor, str):
+        raise ValueError(f"the factor is {factor!r:.80}; give its name")
+    return _change("add_level", level, factor=factor)
+
+
 def _change(op: str, name: Any, **fields: Any) -> Call[Accepted]:
     content = body(op=op, name=values.one_or_more(name), **fields)
     return Call("POST", "actions", answers.accepted, content, is_repeatable=False, is_long=True)
 
 
 def put_tree(
-    paths: Any, sep: str = "/", *, renamed: Mapping[str, str] | None = None, gone: str = "retire"
+    paths: Any,
+    sep: str = "/",
+    *,
+    renamed: Mapping[str, str] | None = None,
+    gone: str = "retire",
+    factors: Any = None,
 ) -> Call[Accepted]:
     """The change to a whole new catalogue, given as one path per action; what was learned of those that stay is kept.
 
@@ -81,7 +101,7 @@ def put_tree(
         client.put_tree(["home/kitchen/kettle", "home/garden/spade"])
 
     `renamed` maps old names to new ones; `gone` says what becomes of actions that are not among the paths: "retire",
-    "forget", or "raise" for an error.
+    "forget", or "raise" for an error. `factors` has the levels of the model's factors that the actions have, by name.
     """
     if not isinstance(sep, str) or not sep:
         raise ValueError(f"sep is {sep!r:.80}; give the text between the names of a path, such as '/'")
@@ -94,6 +114,7 @@ def put_tree(
         sep=None if sep == "/" else sep,
         renamed=None if renamed is None else dict(renamed),
         gone=None if gone == "retire" else gone,
+        factors=values.labels(factors),
     )
     return Call("PUT", "tree", answers.accepted, content, is_long=True)
 

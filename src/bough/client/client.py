@@ -126,6 +126,7 @@ class Client:
     restore = _method(changing.restore)
     forget = _method(changing.forget)
     move = _method(changing.move)
+    add_level = _method(changing.add_level)
     put_tree = _method(changing.put_tree)
     put_model = _method(changing.put_model)
     configure = _method(changing.configure)
@@ -221,11 +222,14 @@ class Batch:
         trials: float | None = None,
         exposure: float | None = None,
         slot: int = 0,
+        factors: Any = None,
     ) -> None:
         """Let a reward wait to be sent, with what `Client.reward` takes."""
         if self._thread is None:
             raise ValueError("the batch is not open; use it within `with client.batch() as batch:`")
-        row = calls.reward_row(decision, value, reward_id=reward_id, trials=trials, exposure=exposure, slot=slot)
+        row = calls.reward_row(
+            decision, value, reward_id=reward_id, trials=trials, exposure=exposure, slot=slot, factors=factors
+        )
         if self._buffer.add(row):
             self._send()
         self._buffer.raise_failed()

@@ -150,6 +150,39 @@ def _feature(key: str, value: Any) -> Any:
     return number(given, f"context's {key!r}")
 
 
+def factors(value: Any) -> dict[str, Name] | None:
+    """The levels of the factors of a decision, by name.
+
+    >>> factors({"store": "north"})
+    {'store': 'north'}
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ValueError(f"factors is {reprlib.repr(value)}; give a dict from factors to levels")
+    return {key: name(one, f"level of {key!r}") for key, one in value.items()}
+
+
+def labels(value: Any) -> dict[str, dict[str, Any]] | None:
+    """The levels of actions, by factor and by the action's name.
+
+    >>> labels({"brand": {"kettle": "Acme", 7: ["Acme", "Bolt"]}})
+    {'brand': {'kettle': 'Acme', '7': ['Acme', 'Bolt']}}
+    """
+    if value is None:
+        return None
+    found: dict[str, dict[str, Any]] = {}
+    for factor, given in value.items() if isinstance(value, Mapping) else ((None, None),):
+        if not isinstance(factor, str) or not isinstance(given, Mapping):
+            what = 'a dict of dicts, such as {"brand": {"kettle": "Acme"}}'
+            raise ValueError(f"factors is {reprlib.repr(value)}; give {what}")
+        found[factor] = {
+            str(name(action)): name(one, "level") if isinstance(one, (str, int)) else names(one, "levels")
+            for action, one in given.items()
+        }
+    return found
+
+
 def decision_id(value: Any) -> str:
     """The id of a decision, which is given as text, or as what `decide` returned."""
     return identifier(getattr(value, "decision_id", value), "decision_id")

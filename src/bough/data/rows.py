@@ -272,6 +272,14 @@ def checked_levels(model: Model, factors: Any, n: int) -> Nodes | None:
     return None
 
 
+def checked_levels_of_decision(model: Model, factors: Any) -> Floats | None:
+    """(m,) the levels of one decision, by their places; -1 for those that are left out, and None where all are."""
+    if model.effects is not None:
+        return model.effects.some_codes(factors)
+    refuse_factors(factors)
+    return None
+
+
 def refuse_factors(factors: Any) -> None:
     """Refuse levels of decisions, for a model without factors."""
     if factors:

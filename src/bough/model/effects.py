@@ -214,7 +214,5 @@ def _codes_of(factor: Factor, name: str, given: Any, n: int) -> Nodes:
     _checks.refuse_masked(given, name)
     column = given.tolist() if hasattr(given, "tolist") else list(given)
     if len(column) != n:
-        raise ValueError(
-            f"factors has {len(column)} levels of {name!r} for {n} rewards; give one for each"
-        )
+        raise ValueError(f"there are {len(column)} levels of {name!r}; give {n}, one for each reward")
     return np.array([factor.code(level, name) for level in column], dtype=np.int32)

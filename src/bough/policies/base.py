@@ -13,7 +13,12 @@ import numpy as np
 from bough import _checks, _seeds
 from bough._arrays import Floats, Integers, Nodes
 from bough._checks import listed
-from bough.data.rows import check_context_presence, checked_context, checked_contexts, refuse_factors
+from bough.data.rows import (
+    check_context_presence,
+    checked_context,
+    checked_contexts,
+    checked_levels_of_decision,
+)
 from bough.inference.answers import BestActions
 from bough.model.model import Model
 from bough.policies.many import checked_device, checked_jobs
@@ -154,20 +159,25 @@ class ScoringPolicy(ABC):
             return names[0] if k is None else names
 
     def _decide_with_score(
-        self, context: Any, k: int | None, among: Sequence[Any] | None, exclude: Sequence[Any] | None
+        self,
+        context: Any,
+        k: int | None,
+        among: Sequence[Any] | None,
+        exclude: Sequence[Any] | None,
+        factors: Mapping[str, Any] | None = None,
     ) -> tuple[list[Hashable], float]:
         """The actions that `decide` chooses, as a list, and the score of the first."""
         with self._moment:
-            chosen = self._decided(self._checked_context(context), k, among, exclude, "error", False)
+            chosen = self._decided(self._checked_context(context, factors), k, among, exclude, "error", False)
             return self._names(chosen), float(chosen.scores[0])
 
     def _checked_context(self, context: Any, factors: Any = None) -> Floats | None:
         """What a decision is made in: a context, or, where the model has factors, the levels that are named."""
         model = self._model
+        levels = checked_levels_of_decision(model, factors)
         if model.effects is not None:
             check_context_presence(model, context)
-            return model.effects.some_codes(factors)
-        refuse_factors(factors)
+            return levels
         return None if context is None and model.is_scalar else checked_context(model, context)
 
     def _checked_rows(self, contexts: Any) -> Floats:

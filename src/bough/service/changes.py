@@ -71,13 +71,17 @@ class Changer:
     async def put_tree(self, experiment: Experiment, body: TreeBody, by: str) -> Accepted:
         """Have an experiment go on with a whole new catalogue."""
         data = await asyncio.to_thread(tree_bytes, body)
-        what = {"digest": digest_of(data), "renamed": body.renamed, "gone": body.gone}
+        what: dict[str, Any] = {"digest": digest_of(data), "renamed": body.renamed, "gone": body.gone}
+        if body.factors is not None:
+            what["factors"] = body.factors
         return await self.make(experiment, "tree", what, by, data)
 
     async def change_action(self, experiment: Experiment, body: ActionChange, by: str) -> Accepted:
         """Make a single change of the catalogue."""
         names = body.name if isinstance(body.name, list) else [body.name]
-        return await self.make(experiment, "action", {"op": body.op, "names": names, "under": body.under}, by)
+        what = {"op": body.op, "names": names, "under": body.under}
+        what |= {name: given for name in ("factors", "factor") if (given := getattr(body, name)) is not None}
+        return await self.make(experiment, "action", what, by)
 
     # -- how it is done --------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from bough.data.rows import checked_levels, checked_levels_of_decision
+from bough.policies.thompson import HierTS
 from bough.service.learner import Learner
 from bough.service.problems import Problem, refused
 from bough.service.records import (
@@ -22,6 +24,7 @@ from bough.service.records import (
     CLOSE,
     RETRACT,
     DecisionRow,
+    Factors,
     OutcomeKind,
     OutcomeRow,
     State,
@@ -65,16 +68,22 @@ class Experiment(Learner):
         plain = asked.k is None and asked.among is None and asked.exclude is None
         try:
             context = checked_numbers(agent, asked.context)
+            self._check_factors(agent, asked.factors)
             if config.mode == "observe":
                 actions, offered = self._observed(asked, context)
             elif with_propensity:
                 made = agent.decision(
-                    context, k=asked.k, among=asked.among, exclude=asked.exclude, samples=config.samples
+                    context,
+                    k=asked.k,
+                    among=asked.among,
+                    exclude=asked.exclude,
+                    samples=config.samples,
+                    factors=asked.factors,
                 )
                 actions, propensity = made.actions, made.propensities
                 offered = {"drawn": made.scores[0]}
             else:
-                actions, drawn = agent._decide_with_score(context, asked.k, asked.among, asked.exclude)
+                actions, drawn = agent._decide_with_score(context, asked.k, asked.among, asked.exclude, asked.factors)
                 offered = {"drawn": drawn}
         except KeyError as error:
             raise refused(error, "unknown-action") from None
@@ -101,7 +110,14 @@ class Experiment(Learner):
             None if window is None or active is None else active + window,
             config.learning,
             config.learning == "at_close",
+            asked.factors,
         )
+
+    def _check_factors(self, agent: HierTS, factors: Factors | None) -> None:
+        """Refuse levels that the model does not have, and none where a reward by default could not be learned then."""
+        checked_levels_of_decision(agent._model, factors)
+        if self.config.default is not None:
+            checked_levels(agent._model, factors, 1)
 
     def _observed(self, asked: Decide, context: Any) -> tuple[list[Any], dict[str, Any]]:
         """The caller's own action, and what would have been chosen in its place."""
@@ -195,13 +211,13 @@ class Experiment(Learner):
         value, trials, exposure = (0.0, None, None) if asked is None else (asked.value, asked.trials, asked.exposure)
         return OutcomeRow(
             self.id, decision.id, slot, id, now, kind, value, trials, exposure, decision.actions[slot],
-            decision.context, decision.at, False,
+            decision.context, decision.at, False, factors=_factors(decision, asked),
         )  # fmt: skip
 
     def _check(self, row: OutcomeRow) -> None:
         """Refuse a reward that the model could not learn from: in the log it would be there for ever."""
         try:
-            check_reward(self.ready_agent(), row.action, row.value, row.context, row.trials, row.exposure)
+            check_reward(self.ready_agent(), row.action, row.value, row.context, row.trials, row.exposure, row.factors)
         except KeyError as error:
             raise refused(error, "unknown-action", value=row.action) from None
         except ValueError as error:
@@ -286,6 +302,20 @@ def decision_id(now: float) -> str:
 def _offered(asked: Decide) -> dict[str, Any]:
     found = {"k": asked.k, "among": asked.among, "exclude": asked.exclude}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _factors(decision: DecisionRow, asked: Reward | None) -> Factors | None:
+    """The levels that a reward counts at: those of its decision, and others that come with it."""
+    more = None if asked is None else asked.factors
+    if not more:
+        return decision.factors
+    own = decision.factors or {}
+    for name, level in more.items():
+        if own.get(name, level) != level:
+            raise _conflict(
+                decision, f"was made with the {name} {own[name]!r}, and not {level!r}", "leave the reward's factors out"
+            )
+    return {**own, **more}
 
 
 def _digest(asked: Decide) -> bytes:

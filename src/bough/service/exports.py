@@ -48,6 +48,7 @@ EVENTS = (
     Column("trials", "float"),
     Column("exposure", "float"),
     Column("context", "json"),
+    Column("factors", "json"),
     Column("offered", "json"),
     Column("propensity", "json"),
     Column("model_version", "int"),
@@ -127,12 +128,13 @@ def event_row(row: DecisionRow | Record, file: bytes | None = None) -> Row:
         given |= {"xid": row.xid, "seq": row.seq, "kind": row.kind, "decision_id": row.decision, "reward_id": row.id}
         given |= {"slot": row.slot, "value": row.value, "trials": row.trials, "exposure": row.exposure}
         given |= {"context": row.context, "earned": row.earned, "learn": row.learn, **_named(row.action)}
+        given |= {"factors": row.factors}
     else:
         state = {"active": row.active, "closes": row.closes, "learning": row.learning, "open": row.open}
         given |= {"kind": "decision", "decision_id": row.id, "actions": row.actions, **_named(row.actions[0])}
         given |= {"context": row.context, "offered": row.offered, "propensity": row.propensity, "mode": row.mode}
         given |= {"model_version": row.model_version, "learned_xid": row.learned_xid, "learned_seq": row.learned_seq}
-        given |= {"body": state}
+        given |= {"body": state, "factors": row.factors}
     return tuple(given.get(column.name) for column in EVENTS)
 
 
@@ -191,6 +193,7 @@ DECISIONS = (
     Column("among", "json"),
     Column("exclude", "json"),
     Column("context", "json"),
+    Column("factors", "json"),
 )
 """Columns that `bough.evaluate` reads by these names; those of the features follow, each by its own name."""
 
@@ -282,7 +285,7 @@ def _decision_rows(
         yield (
             row.id, row.at, slot, action if numbers else str(action), *(reward or (None, None, None)),
             None if row.propensity is None else row.propensity[slot], row.mode, row.model_version, row.learned_seq,
-            offered.get("among"), offered.get("exclude"), row.context, *cells,
+            offered.get("among"), offered.get("exclude"), row.context, row.factors, *cells,
         )  # fmt: skip
 
 

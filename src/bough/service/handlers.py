@@ -113,7 +113,7 @@ async def decision(call: Call) -> schema.DecisionInfo:
             schema.Outcome(one.at, one.kind, one.value, one.learn, one.slot, _own(one.id), one.trials, one.exposure)
             for one in state.outcomes
         ],
-        row.context, row.offered, row.propensity, row.active, row.closes,
+        row.context, row.offered, row.propensity, row.active, row.closes, row.factors,
     )  # fmt: skip
 
 

@@ -72,9 +72,10 @@ class Learner:
                 agent = self.ready_agent()
                 if row.kind == "retracted":
                     _retract(agent, row, fades)
-                elif fades or row.trials is not None or row.exposure is not None:
+                elif fades or row.trials is not None or row.exposure is not None or row.factors is not None:
                     at = row.earned if fades else None
-                    agent.update(row.action, row.value, row.context, trials=row.trials, exposure=row.exposure, at=at)
+                    more: dict[str, Any] = {"trials": row.trials, "exposure": row.exposure, "factors": row.factors}
+                    agent.update(row.action, row.value, row.context, at=at, **more)
                 else:
                     agent.update(row.action, row.value, row.context)
             except Exception as error:  # whatever it is: one row must not keep the service from learning, or starting
@@ -93,6 +94,10 @@ class Learner:
                 given = [getattr(row, name) for row in rows]
                 if any(one is not None for one in given):
                     columns[name] = np.array([1.0 if one is None else one for one in given])
+            if model.effects is not None and model.effects.decided:
+                columns["factors"] = {
+                    name: [(row.factors or {}).get(name) for row in rows] for name, _, _ in model.effects.decided
+                }
             if self.config.half_life is not None:
                 columns["at"] = np.array([row.earned for row in rows])
             actions, values = [row.action for row in rows], np.array([row.value for row in rows])
@@ -196,9 +201,10 @@ class Learner:
             agent.adopt(model, gone=body.get("gone", "retire"))
         elif change.kind == "tree":
             assert isinstance(file, Tree)
-            agent.adopt(file, renamed=body.get("renamed"), gone=body.get("gone", "retire"))
+            more = {"renamed": body.get("renamed"), "gone": body.get("gone", "retire")}
+            agent.adopt(file, **more, factors=body.get("factors"))
         elif change.kind == "action":
-            _change_action(agent, body["op"], body["names"], body.get("under"))
+            _change_action(agent, body)
         elif change.kind == "tick":
             if self.config.half_life is not None and (agent.now is None or body["now"] > agent.now):
                 agent.now = float(body["now"])
@@ -264,24 +270,46 @@ def _on_tree_of(model: Model, fitted: Model) -> Model:
     return replace(fitted, tree=model.tree, covariance=prior)
 
 
-def _change_action(agent: HierTS, op: str, names: list[Name], under: Name | None) -> None:
+def _change_action(agent: HierTS, body: dict[str, Any]) -> None:
+    op, names, under = body["op"], body["names"], body.get("under")
+    factors, factor = body.get("factors"), body.get("factor")
+    for what, given, of in (("factors", factors, "add"), ("factor", factor, "add_level")):
+        if given is not None and op != of:
+            raise ValueError(f"{what} is given, which goes with the op {of}, and op is {op!r}; leave it out")
+    if op == "add_level":
+        if factor is None:
+            raise ValueError("factor is missing; say which factor has the new levels")
+        for level in names:
+            agent.add_level(factor, level)
+        return
     if op in ("add", "move"):
         if under is None:
             raise ValueError(f"under is missing; say below which category to {op}")
         if op == "add":
-            agent.add(names, under)
+            agent.add(names, under, factors=_by_own_names(factors, names))
         else:
             for name in names:
                 agent.move(name, under)
     elif op in ("retire", "restore", "forget"):
         getattr(agent, op)(names)
     else:
-        raise ValueError(f"op is {op!r}; give add, retire, restore, forget or move")
+        raise ValueError(f"op is {op!r}; give add, retire, restore, forget, move or add_level")
+
+
+def _by_own_names(factors: dict[str, dict[str, Any]] | None, names: list[Name]) -> dict[str, dict[Name, Any]] | None:
+    """The levels of actions by their names; JSON has those that are numbers as text."""
+    own = {str(name): name for name in names}
+    if factors is None:
+        return None
+    return {
+        factor: {own.get(name, name): level for name, level in labels.items()} for factor, labels in factors.items()
+    }
 
 
 def _retract(agent: HierTS, row: OutcomeRow, fades: bool) -> None:
     at = row.earned if fades else None
-    agent.retract(row.action, row.value, row.context, trials=row.trials, exposure=row.exposure, at=at)
+    size = {"trials": row.trials, "exposure": row.exposure}
+    agent.retract(row.action, row.value, row.context, **size, at=at, factors=row.factors)
 
 
 def _reason(error: Exception) -> str:

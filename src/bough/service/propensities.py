@@ -43,6 +43,7 @@ class Shadow:
                 among=offered.get("among"),
                 exclude=offered.get("exclude"),
                 samples=shadow.config.samples,
+                factors=row.factors,
             )
         except (ValueError, KeyError, Problem):
             return _UNKNOWN

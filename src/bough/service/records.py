@@ -10,6 +10,8 @@ Name = str | int
 """What actions are called in an experiment: what JSON has without loss."""
 Context = list[float] | dict[str, str | int | float | bool | None]
 """The numbers that a model takes, or the values of its features by their names; nothing is nested in them."""
+Factors = dict[str, Name]
+"""The levels of the factors of a decision, such as the store where it is made."""
 Mode = Literal["learn", "observe", "frozen"]
 Learning = Literal["at_once", "at_close"]
 
@@ -59,6 +61,7 @@ class DecisionRow(msgspec.Struct):
     learning: Learning
     open: bool
     """Whether something is still to be learned when its window closes."""
+    factors: Factors | None = None
 
     @property
     def key(self) -> Key:
@@ -70,7 +73,7 @@ OutcomeKind = Literal["reward", "closed", "default", "late", "cancelled", "retra
 
 
 class OutcomeRow(msgspec.Struct):
-    """One thing that came of a decision; it has the action and the context, so that replay is one scan."""
+    """One thing that came of a decision; it has the action, the context and the factors, so that replay is one scan."""
 
     experiment: int
     decision: str
@@ -91,6 +94,7 @@ class OutcomeRow(msgspec.Struct):
     """Whether the model learns from it, or, of what is retracted, unlearns it."""
     xid: int = 0
     seq: int = 0
+    factors: Factors | None = None
 
     @property
     def position(self) -> Position:

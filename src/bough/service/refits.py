@@ -75,7 +75,8 @@ def refitted(model_file: bytes, data: Any, by: str) -> Refitted:
     model = start_of(model_file)
     assert isinstance(model, Model)
     root = model.classes.table[model.classes.of_node[0]]
-    fit = fit_prior(model.tree, data, by, root=root, model=type(model), features=model.features)
+    named = {"features": model.features, "factors": model.factors or None}
+    fit = fit_prior(model.tree, data, by, root=root, model=type(model), **named)
     estimates = {
         label: [float(one.value), float(one.low), float(one.high)]
         for label, one in fit.estimates.items()

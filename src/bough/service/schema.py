@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from bough.service.records import Context, Learning, Mode, Name, OutcomeKind
+from bough.service.records import Context, Factors, Learning, Mode, Name, OutcomeKind
 
 Id = Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:~-]*\Z", description=(
     "1 to 128 letters, digits, and . _ : ~ - after the first"))]  # fmt: skip
@@ -27,6 +27,8 @@ class Decide(_Body):
 
     decision_id: Id | None = None
     context: Context | None = None
+    factors: Factors | None = None
+    """The levels of the model's factors of the decision, such as the store."""
     k: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     among: list[Name] | None = None
     exclude: list[Name] | None = None
@@ -45,6 +47,8 @@ class Reward(_Body):
     trials: Finite | None = None
     exposure: Finite | None = None
     slot: Annotated[int, Meta(ge=0, lt=10_000)] = 0
+    factors: Factors | None = None
+    """The levels of factors of the decision that it was made without."""
 
 
 class Rewards(_Body):
@@ -59,12 +63,20 @@ class DecisionId(_Body):
     decision_id: Id
 
 
+Levels = Name | list[Name]
+"""The level of a factor that an action has, or several."""
+
+
 class ActionChange(_Body):
     """A single change of the catalogue."""
 
-    op: Literal["add", "retire", "restore", "forget", "move"]
+    op: Literal["add", "retire", "restore", "forget", "move", "add_level"]
     name: Name | Annotated[list[Name], Meta(min_length=1, max_length=100_000)]
     under: Name | None = None
+    factors: dict[str, dict[str, Levels]] | None = None
+    """Of actions that are added: for each of the model's factors their levels, by the actions' names."""
+    factor: str | None = None
+    """What gets the new levels of add_level, which are given as names."""
 
 
 class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -103,6 +115,8 @@ class TreeBody(_Body):
     sep: Annotated[str, Meta(min_length=1, max_length=8)] = "/"
     renamed: dict[str, str] | None = None
     gone: Literal["retire", "forget", "raise"] = "retire"
+    factors: dict[str, dict[str, Levels]] | None = None
+    """For each of the model's factors the levels of the actions, by name; without it, known actions keep theirs."""
 
 
 class RefitBody(_Body):
@@ -300,6 +314,7 @@ class DecisionInfo(Struct, omit_defaults=True):
     propensity: list[float] | None = None
     active: float | None = None
     closes: float | None = None
+    factors: Factors | None = None
 
 
 class BestNode(Node):

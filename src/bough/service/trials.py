@@ -43,7 +43,13 @@ def trial(agent: Agent) -> Agent:
 
 
 def check_reward(
-    agent: PosteriorPolicy, action: Any, value: Any, context: Any = None, trials: Any = None, exposure: Any = None
+    agent: PosteriorPolicy,
+    action: Any,
+    value: Any,
+    context: Any = None,
+    trials: Any = None,
+    exposure: Any = None,
+    factors: Any = None,
 ) -> None:
     """Refuse one reward that `agent.update` would refuse: the `ValueError` or `KeyError` that it would raise.
 
@@ -66,6 +72,8 @@ def check_reward(
         and trials is None
         and exposure is None
         and model.is_scalar
+        and factors is None
+        and (model.effects is None or not model.effects.decided)
         and -LARGEST <= value <= LARGEST
         and model.likelihood.is_plain(value)
     ):
@@ -79,7 +87,7 @@ def check_reward(
         raise ValueError(f"the reward is {value!r:.80}; give one number")
     with posterior._lock:
         engine = posterior._engine
-        rows = checked_rows(engine.model, action, value, context, trials, exposure, posterior._catalogue)
+        rows = checked_rows(engine.model, action, value, context, trials, exposure, posterior._catalogue, factors)
         _check_units(rows)
         if engine.may_refuse:
             engine.check(rows)

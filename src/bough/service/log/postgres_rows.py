@@ -31,6 +31,7 @@ _DECISION = {
     "closes": "double precision",
     "learning": "text",
     "open": "boolean",
+    "factors": "text",
 }
 _OUTCOME = {
     "experiment": "bigint",
@@ -46,6 +47,7 @@ _OUTCOME = {
     "context": "text",
     "earned": "double precision",
     "learn": "boolean",
+    "factors": "text",
 }
 
 
@@ -85,7 +87,8 @@ WHERE d.id = given.id AND d.experiment + 0 = given.experiment"""
 DECISION = ", ".join(f"d.{name}" for name in ("xid", "seq", *_DECISION))
 OUTCOME = ", ".join(f"o.{name}" for name in ("xid", "seq", *_OUTCOME))
 # A change in the columns of an outcome, so that one statement, and so one snapshot, reads both. Its slot is missing.
-CHANGE = """c.xid, c.seq, c.experiment, c."by", NULL, NULL, c.at, c.kind, NULL, NULL, NULL, NULL, c.body, NULL, NULL"""
+CHANGE = """c.xid, c.seq, c.experiment, c."by", NULL, NULL, c.at, c.kind, NULL, NULL, NULL, NULL, c.body, NULL, NULL,
+NULL"""
 KEY = "id, hash, scopes, experiment, rate, created, revoked"
 
 # Plans are kept, also those that were made while a table was nearly empty and any index would do. Hence LATERAL, which
@@ -104,6 +107,7 @@ _encode = msgspec.json.Encoder().encode
 _names = msgspec.json.Decoder(list[Name]).decode
 _name: Callable[[str], Name] = msgspec.json.Decoder(Name).decode
 _context: Callable[[str], Any] = msgspec.json.Decoder(list[float] | dict[str, Any]).decode  # whatever has been logged
+_factors = msgspec.json.Decoder(dict[str, Name]).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _numbers = msgspec.json.Decoder(list[float]).decode
 _words = msgspec.json.Decoder(list[str]).decode
@@ -138,6 +142,7 @@ def _decision_values(row: DecisionRow) -> dict[str, Any]:
         "closes": row.closes,
         "learning": row.learning,
         "open": row.open,
+        "factors": None if row.factors is None else json(row.factors),
     }
 
 
@@ -162,6 +167,7 @@ def _outcome_values(row: OutcomeRow, decision_seq: int) -> dict[str, Any]:
         "context": None if row.context is None else json(row.context),
         "earned": row.earned,
         "learn": row.learn,
+        "factors": None if row.factors is None else json(row.factors),
     }
 
 
@@ -183,7 +189,8 @@ def states_json(rows: Iterable[DecisionRow]) -> str:
 def decision(values: tuple[Any, ...]) -> DecisionRow:
     """A decision from the columns DECISION."""
     (_, _, experiment, id, at, actions, context, offered, *rest) = values
-    (model_version, learned_xid, learned_seq, propensity, mode, request_digest, active, closes, learning, open) = rest
+    (model_version, learned_xid, learned_seq, propensity, mode, request_digest, active, *rest) = rest
+    (closes, learning, open, factors) = rest
     return DecisionRow(
         experiment,
         id,
@@ -201,14 +208,14 @@ def decision(values: tuple[Any, ...]) -> DecisionRow:
         closes,
         learning,
         open,
+        None if factors is None else _factors(factors),
     )
 
 
 def outcome(values: tuple[Any, ...]) -> OutcomeRow:
     """An outcome from the columns OUTCOME."""
-    (xid, seq, experiment, decision, slot, id, at, kind, value, trials, exposure, action, context, earned, learn) = (
-        values
-    )
+    (xid, seq, experiment, decision, slot, id, at, kind, value, trials, exposure, action, *rest) = values
+    (context, earned, learn, factors) = rest
     return OutcomeRow(
         experiment,
         decision,
@@ -225,6 +232,7 @@ def outcome(values: tuple[Any, ...]) -> OutcomeRow:
         learn,
         xid,
         seq,
+        None if factors is None else _factors(factors),
     )
 
 
@@ -232,7 +240,7 @@ def record(values: tuple[Any, ...]) -> Record:
     """An outcome or a change from the columns OUTCOME or CHANGE."""
     if values[4] is not None:
         return outcome(values)
-    xid, seq, experiment, by, _, _, at, kind, _, _, _, _, body, _, _ = values
+    xid, seq, experiment, by, _, _, at, kind, _, _, _, _, body, *_ = values
     return ChangeRow(experiment, at, kind, by, _object(body), xid, seq)
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from bough.service.records import ChangeRow, DecisionRow, KeyRow, Name, OutcomeRow
+from bough.service.records import ChangeRow, DecisionRow, Factors, KeyRow, Name, OutcomeRow
 
 DECISION = (
     "seq, experiment, id, at, actions, context, offered, model_version, learned_xid, learned_seq, propensity, mode, "
-    "request_digest, active, closes, learning, open"
+    "request_digest, active, closes, learning, open, factors"
 )
 OUTCOME = (
     "seq, experiment, decision, slot, id, at, kind, value, trials, exposure, action, context, earned, learn, "
-    "decision_seq"
+    "decision_seq, factors"
 )
 CHANGE = 'seq, experiment, at, kind, "by", body'
 KEY = "id, hash, scopes, experiment, rate, created, revoked"
@@ -24,6 +24,7 @@ _encode = msgspec.json.Encoder().encode
 _names = msgspec.json.Decoder(list[Name]).decode
 _big = msgspec.json.Decoder(int).decode
 _context: Callable[[str], Any] = msgspec.json.Decoder(list[float] | dict[str, Any]).decode  # whatever has been logged
+_factors = msgspec.json.Decoder(dict[str, Name]).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _numbers = msgspec.json.Decoder(list[float]).decode
 _words = msgspec.json.Decoder(list[str]).decode
@@ -39,6 +40,11 @@ def json(value: Any) -> str:
 def json_object(text: str) -> dict[str, Any]:
     """An object from its text."""
     return _object(text)
+
+
+def _factors_text(factors: Factors | None) -> str | None:
+    """The levels of a decision as JSON; None where there are none."""
+    return None if factors is None else _encode(factors).decode()
 
 
 def decision_values(seq: int, row: DecisionRow) -> tuple[Any, ...]:
@@ -62,6 +68,7 @@ def decision_values(seq: int, row: DecisionRow) -> tuple[Any, ...]:
         row.closes,
         row.learning,
         row.open,
+        _factors_text(row.factors),
     )
 
 
@@ -85,6 +92,7 @@ def decision(values: Any) -> DecisionRow:
         closes,
         learning,
         open,
+        factors,
     ) = values
     return DecisionRow(
         experiment,
@@ -103,6 +111,7 @@ def decision(values: Any) -> DecisionRow:
         closes,
         learning,
         open == 1,
+        None if factors is None else _factors(factors),
     )
 
 
@@ -125,12 +134,30 @@ def outcome_values(seq: int, decision_seq: int, row: OutcomeRow) -> tuple[Any, .
         row.earned,
         row.learn,
         decision_seq,
+        _factors_text(row.factors),
     )
 
 
 def outcome(values: Any) -> OutcomeRow:
     """An outcome from the columns OUTCOME."""
-    seq, experiment, decision, slot, id, at, kind, value, trials, exposure, action, context, earned, learn, _ = values
+    (
+        seq,
+        experiment,
+        decision,
+        slot,
+        id,
+        at,
+        kind,
+        value,
+        trials,
+        exposure,
+        action,
+        context,
+        earned,
+        learn,
+        _,
+        factors,
+    ) = values
     return OutcomeRow(
         experiment,
         decision,
@@ -147,6 +174,7 @@ def outcome(values: Any) -> OutcomeRow:
         learn == 1,
         0,
         seq,
+        None if factors is None else _factors(factors),
     )
 
 

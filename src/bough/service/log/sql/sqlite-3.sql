@@ -1,0 +1,4 @@
+-- The levels of the factors of a decision, such as the store where it was made; an outcome has them for the replay.
+ALTER TABLE decisions ADD COLUMN factors TEXT
+
+ALTER TABLE outcomes ADD COLUMN factors TEXT
