@@ -11,7 +11,7 @@ import pytest
 
 import bough
 from bough import _seeds, cli
-from bough.experiments import catalogue, classes, registry
+from bough.experiments import catalogue, classes, grocery, registry
 from bough.experiments.experiment import CellResult, Settings
 from bough.experiments.options import REDUCTIONS, SCALES, Options
 from bough.experiments.runner import run_experiment
@@ -171,11 +171,11 @@ needs_transactions = pytest.mark.skipif(
 
 @needs_transactions
 def test_the_catalogue_is_that_of_the_transactions():
-    data = catalogue.catalogue(20)
+    data = grocery.catalogue(20)
     assert data.left_out == 639
     assert data.tree.height == 4
     assert data.tree.n_actions == pytest.approx(10_000, rel=0.1)
-    assert catalogue.catalogue(5).tree.n_actions == pytest.approx(25_000, rel=0.1)
+    assert grocery.catalogue(5).tree.n_actions == pytest.approx(25_000, rel=0.1)
     assert not set(data.training["household_id"]) & set(data.held_out["household_id"])
     assert set(data.training["product_id"]) <= set(data.tree.actions)
     inner = [data.tree.name(node) for node in np.flatnonzero(data.tree.depth == 2)]
@@ -184,7 +184,7 @@ def test_the_catalogue_is_that_of_the_transactions():
 
 @needs_transactions
 def test_a_reward_is_a_real_line_and_regret_is_against_a_product_that_is_known():
-    data, problem = catalogue.catalogue(20), catalogue.plain_problem(20)
+    data, problem = grocery.catalogue(20), grocery.plain_problem(20)
     lines = data.held_out.groupby("product_id")["y"]
     means, sizes = lines.mean(), lines.size()
     actions = np.asarray(data.tree.actions)

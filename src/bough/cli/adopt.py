@@ -19,8 +19,9 @@ def adopt(given: argparse.Namespace) -> None:
 
     inputs.check_target(given.out, "--out")
     output.watch(given, lambda: [given.out])
-    if given.model is not None and (given.tree or given.levels or given.sep or given.missing) is not None:
-        raise ValueError("--model has a tree already; leave out --tree, --levels, --sep and --missing")
+    own = given.tree or given.levels or given.sep or given.missing
+    if given.model is not None and (own is not None or given.factor):
+        raise ValueError("--model has a tree already; leave out --tree, --levels, --sep, --missing and --factor")
     if given.model is None and given.tree is None:
         raise ValueError(inputs.NO_TREE)
     agent = files.load(given.agent)
@@ -32,7 +33,9 @@ def adopt(given: argparse.Namespace) -> None:
     tree = inputs.read_tree(given, old) if model is None else model.tree
     renamed = _renamed(given.renamed, old, tree)
     _check_same_names(old, tree, given.tree or given.model, bool(renamed))
-    changes = agent.adopt(model or tree, renamed, given.gone)
+    factors = {} if model is not None else inputs.read_labels(given, tree)
+    more = {"factors": factors} if factors else {}
+    changes = agent.adopt(model or tree, renamed, given.gone, **more)
     if given.out is not None:
         agent.save(given.out)
     end = "agent: not written; give --out FILE for that" if given.out is None else f"agent: {given.out}"

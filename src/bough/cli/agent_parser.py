@@ -7,7 +7,7 @@ from typing import Any
 
 from bough.cli import adopt, best, dashboard, decide, evaluate, show
 from bough.cli.layout import Parser
-from bough.cli.options import TREE_READS, add_context_option, add_json_option, add_tree_option
+from bough.cli.options import TREE_READS, add_context_option, add_factor_option, add_json_option, add_tree_option
 
 
 def add_show(subparsers: Any) -> None:
@@ -197,6 +197,7 @@ def add_adopt(subparsers: Any) -> None:
         "agent", type=Path, metavar="AGENT", help="a file that an agent's save wrote; not one of a posterior or a model"
     )
     add_tree_option(command)
+    add_factor_option(command)
     command.add_argument(
         "--model", type=Path, metavar="FILE",
         help="or a model that fit, or a model's save, wrote: its tree, and its prior instead of the agent's",

@@ -159,12 +159,20 @@ def fit(given: argparse.Namespace) -> None:
     tree = inputs.read_tree(given)
     context = None if given.context is None else inputs.listed(given.context, "--context")
     model.kind.check_words(given.trials, given.exposure)
-    data, statistics = _read_logs(given, tree, context, by_rows)
+    labels = inputs.read_labels(given, tree)
+    decided = {column: column for column in dict.fromkeys(given.decision_factor)}
+    twice = next((name for name in decided if name in labels), None)
+    if twice is not None:
+        raise ValueError(f"--factor and --decision-factor both name {twice!r}; a factor is one or the other")
+    if decided and by_rows:
+        raise ValueError("--decision-factor goes without --context; leave one of them out")
+    data, statistics = _read_logs(given, tree, context, by_rows, decided)
     if statistics.n_rows == 0:
         raise ValueError("the log has no row that can be used, and there is nothing to learn from; give another log")
     learned = bough.fit_prior(
-        tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=model
-    )
+        tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=model,
+        factors={**labels, **decided} or None,
+    )  # fmt: skip
     learned.model.save(given.out)
     if given.agent is not None:
         learned.agent(seed=given.seed).save(given.agent)
@@ -180,7 +188,7 @@ def fit(given: argparse.Namespace) -> None:
 
 
 def _read_logs(
-    given: argparse.Namespace, tree: bough.Tree, context: list[str] | None, by_rows: bool
+    given: argparse.Namespace, tree: bough.Tree, context: list[str] | None, by_rows: bool, factors: dict[str, str]
 ) -> tuple[Any, Any]:
     """What a fit takes, rows or sums, and the sums of all logs."""
     bad = "skip-most" if given.skip_most else "skip" if given.skip_bad else "error"
@@ -192,6 +200,7 @@ def _read_logs(
         pairs = [read_rows(log, tree, *columns, **options) for log in given.log]
         rows, sums = (sum(parts[1:], start=parts[0]) for parts in zip(*pairs, strict=True))
         return rows, sums
+    options["factors"] = factors or None
     first, *others = (bough.summarise(log, tree, *columns, given.weight, **options) for log in given.log)
     statistics = sum(others, start=first)
     return statistics, statistics

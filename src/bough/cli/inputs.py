@@ -160,6 +160,27 @@ def read_tree(given: argparse.Namespace, like: bough.Tree | None = None) -> boug
     return bough.Tree.from_paths(_checks.text_lines(path, "one path per action, one on each line"), sep)
 
 
+def read_labels(given: argparse.Namespace, tree: bough.Tree) -> dict[str, dict[Any, list[Any]]]:
+    """The levels of actions, for each --factor, a column of the table that --tree names."""
+    columns = list(dict.fromkeys(given.factor))
+    if not columns:
+        return {}
+    if given.levels is None:
+        raise ValueError("--factor names a column of a table; give the table as --tree, with --levels")
+    action = listed(given.levels, "--levels")[-1]
+    if action in columns:
+        raise ValueError(f"--factor is {action!r}, the column of the actions themselves; give another column")
+    rows = import_module("bough.data.files").rows_of_table(given.tree, [action], columns)
+    labels: dict[str, dict[Any, list[Any]]] = {column: {} for column in columns}
+    for name, *levels in rows:
+        own = name_in(tree, name)
+        for column, level in zip(columns, levels, strict=True):
+            labels[column].setdefault(own, [])
+            if level is not None and level not in labels[column][own]:
+                labels[column][own].append(level)
+    return labels
+
+
 def make_model(given: argparse.Namespace) -> Any:
     """The model of the options: one from a file, or one made of a tree and a prior."""
     if given.model is not None:

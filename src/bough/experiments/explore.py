@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bough.experiments import catalogue
+from bough.experiments import catalogue, grocery
 from bough.experiments.claims import by_gaps
 from bough.experiments.experiment import CellResult, Claim, Experiment, Outcome, Results
 from bough.experiments.options import Options
@@ -66,7 +66,7 @@ class ExploreCell:
             score = float(np.log(CLICK_RATE / (1.0 - CLICK_RATE)))
             tree = Tree.from_nested([f"variant {i + 1}" for i in range(VARIANTS)])
             return BernoulliModel(tree, score, by_depth([0.0, VARIANCE]))
-        return catalogue.plain_problem(20)
+        return grocery.plain_problem(20)
 
 
 CELLS = (

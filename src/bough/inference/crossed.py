@@ -197,6 +197,8 @@ class CrossedEngine(ScalarEngine):
     def _take_sums(self, precision: Floats, reward: Floats) -> None:
         """Make the triangle again from sums of squares."""
         kept, lists, cells, q = self.slots, self._loadings, self._cells, self._effects.n
+        if not q:
+            return
         gram, right = np.zeros((q, q)), np.zeros(q)
         per_slot = cells.per_slot(kept.count)
         sums.gram_of_cells(
@@ -286,6 +288,8 @@ class CrossedEngine(ScalarEngine):
 
     def effects_from(self, normals: Floats) -> Floats:
         """The effects that (q,) standard normals give, which are overwritten; zeros give their means."""
+        if not len(normals):  # factors without any level yet
+            return normals
         normals += self._targets
         solved = dtrsv(self._triangle.T, normals, lower=1, trans=1)  # of the transpose, which needs no copy
         return np.multiply(solved, self._effect_deviation, out=normals)
@@ -350,8 +354,7 @@ class CrossedEngine(ScalarEngine):
 
     def effect_moments(self) -> tuple[Floats, Floats]:
         """(q,) and (q,): the posterior means and variances of the effects."""
-        inverse = solve_triangular(self._triangle, np.diag(self._effect_deviation), trans="T")
-        return self.effect_means(), np.square(inverse).sum(axis=0)
+        return self.effect_means(), self._spread_of(np.eye(self._effects.n))
 
     def effect_counts(self) -> Floats:
         """(q,) how many rewards each effect had a part in."""
@@ -432,6 +435,8 @@ class CrossedEngine(ScalarEngine):
 
     def _spread_of(self, slopes: Floats) -> Floats:
         """(n,) the variance of what the effects add along these slopes, which are overwritten."""
+        if not slopes.size:
+            return np.zeros(len(slopes))
         slopes *= self._effect_deviation
         return np.asarray(
             np.square(solve_triangular(self._triangle, slopes.T, trans="T", overwrite_b=True)).sum(axis=0)
@@ -442,7 +447,7 @@ class CrossedEngine(ScalarEngine):
         self._made_good()
         own, step_mean, step_variance = self.given(self.effect_means()).conditional(node)
         slot, above = self.slots.find_one(node), int(self._tree.parent[node]) if node else -1
-        if slot < 0:
+        if slot < 0 or not self._effects.n:
             return own, step_mean, step_variance
         slopes = self._slopes(np.array([slot, self.slots.find_one(above) if above >= 0 else -1], dtype=np.int32))
         slopes *= self._effect_deviation

@@ -187,8 +187,8 @@ class Effects:
         new = next((name for name, _, _ in self.decided if name not in known), None)
         if new is not None:
             raise ValueError(
-                f"{new!r} is a factor of the decision, and what was observed came without its levels; give the log to a "
-                "new posterior"
+                f"{new!r} is a factor of the decision, and what was observed came without its levels; give the log to "
+                "a new posterior"
             )
 
     def with_level(self, name: str, level: Any) -> dict[str, LabelledFactor]:
