@@ -58,6 +58,7 @@ OUTCOMES = st.builds(
     learn=st.booleans(),
     xid=PLACES,
     seq=PLACES,
+    factors=st.none() | st.dictionaries(TEXTS, NAMES, max_size=2),
 )
 CHANGES = st.builds(
     ChangeRow,
@@ -299,6 +300,16 @@ def test_each_decision_has_the_reward_that_was_learned(log, tmp_path):
     assert (found["once"]["propensity"], found["once"]["trials"]) == (0.25, 4.0)
     assert write_decisions(path, log, 1, unrewarded=True) == 9
     assert sum(row["reward"] is None for row in table_of(path)) == 5
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_levels_of_decisions_have_a_column(log, tmp_path, ending):
+    levels = {"store": "north"}
+    append(log, a_decision("d1", factors=levels), an_outcome("d1", factors=levels), a_decision("d2"), an_outcome("d2"))
+    path = tmp_path / f"decisions{ending}"
+    write_decisions(path, log, 1)
+    found = [row["factors"] for row in table_of(path)]
+    assert [one if isinstance(one, dict) else json.loads(one) if one else None for one in found] == [levels, None]
 
 
 def test_a_slate_has_a_row_for_each_position(log, tmp_path):

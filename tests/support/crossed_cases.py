@@ -54,10 +54,8 @@ def make_crossed_case(shape, n_nodes, n, rng):
     noise = 10.0 ** rng.uniform(-2, 2)
     model = bough.GaussianModel(tree, float(rng.normal()), bough.by_node(prior), noise, factors=factors)
     names = np.asarray(tree.actions)
-    if n >= 10_000:  # 10^4 observations go to one action, which then sits beside others with none
-        actions = np.full(n, rng.choice(names)).tolist()
-    else:
-        actions = rng.choice(names, n).tolist()
+    # 10^4 observations go to one action, which then sits beside others with none
+    actions = (np.full(n, rng.choice(names)) if n >= 10_000 else rng.choice(names, n)).tolist()
     levels, added = {}, np.zeros(n)
     drawn = model.draw(rng, effects=True)
     scores = drawn[tree.leaves] + model.effects.totals(drawn[tree.n_nodes :])

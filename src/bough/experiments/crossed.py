@@ -37,8 +37,8 @@ from bough.tree.tree import Tree
 
 BRANCHING, HEIGHT = 10, 3
 N_BRANDS = 50
-VARIANCE = 1.0  # of each level of the tree but the root, and of a brand
-NOISE = 1.0
+VARIANCE = 0.4  # of each level of the tree but the root, and of a brand
+NOISE = 0.25
 LEAST_HOUSEHOLDS = 20
 KIND = "manufacturer"
 

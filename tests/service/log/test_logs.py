@@ -133,6 +133,14 @@ def test_decisions_are_read_in_the_order_in_which_they_were_logged_piece_by_piec
 # -- outcomes and changes --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("factors", [None, {}, {"store": "north", "till": 7}, {"Käse ☕ \x00": "\\ \"'"}])
+def test_the_levels_of_decisions_come_back_as_they_were(log, factors):
+    row, outcome = a_decision("d1", factors=factors), an_outcome("d1", factors=factors)
+    append(log, row, outcome)
+    assert state(log, "d1") == State(row, [outcome])
+    assert log.read_after(Position(), 10) == [outcome]
+
+
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_an_outcome_comes_back_as_it_was(log, context):
     row = an_outcome(

@@ -1,0 +1,115 @@
+"""Sums by the levels of decisions: from every kind of log, they add up, and files keep them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import bough
+
+TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade"]})
+ROWS = {
+    "sku": ["kettle", "spade", "kettle", "kettle", "toaster", "spade"],
+    "sales": [1.0, 2.0, 3.0, 5.0, 7.0, 11.0],
+    "shop": ["north", "south", "south", "north", "north", "south"],
+    "till": [1, 2, 1, 1, 2, 2],
+}
+WANTED = {
+    ("kettle", "north", 1): (2.0, 6.0, 26.0),
+    ("kettle", "south", 1): (1.0, 3.0, 9.0),
+    ("toaster", "north", 2): (1.0, 7.0, 49.0),
+    ("spade", "south", 2): (2.0, 13.0, 125.0),
+}
+
+
+def table(sums):
+    columns = (sums.actions, sums.factors["store"], sums.factors["till"], sums.count, sums.sum_y, sums.sum_yy)
+    return {tuple(row[:3]): tuple(row[3:]) for row in zip(*(column.tolist() for column in columns), strict=True)}
+
+
+def summed(log):
+    return bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop", "till": "till"})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, "parquet", "csv"],
+    ids=["pandas", "polars", "lazy", "pyarrow", "parquet", "csv"],
+)
+def test_every_kind_of_log_is_summed_by_level(make, tmp_path):
+    if make == "parquet":
+        pl.DataFrame(ROWS).write_parquet(tmp_path / "log.parquet")
+        log = str(tmp_path / "log.parquet")
+    elif make == "csv":
+        pl.DataFrame(ROWS).write_csv(tmp_path / "log.csv")
+        log = str(tmp_path / "log.csv")
+    else:
+        log = make(ROWS)
+    assert table(summed(log)) == WANTED
+
+
+def test_rows_parts_and_files_give_the_same_sums(tmp_path):
+    by_rows = bough.Statistics.from_rows(
+        ROWS["sku"], ROWS["sales"], factors={"store": ROWS["shop"], "till": ROWS["till"]}
+    )
+    assert table(by_rows) == WANTED
+    parts = [summed(pl.DataFrame(ROWS)[part]) for part in (slice(0, 2), slice(2, 6))]
+    assert table(sum(parts)) == WANTED
+    by_rows.save(tmp_path / "sums.bough")
+    assert table(bough.Statistics.load(tmp_path / "sums.bough")) == WANTED
+    assert repr(by_rows) == "Statistics(n_actions=3, n_rows=6, factors=['store', 'till'])"
+
+
+def test_rows_without_a_level_are_bad_rows():
+    holes = {**ROWS, "shop": ["north", None, "south", "north", "north", "south"]}
+    with pytest.raises(ValueError, match="1 of 6 rows cannot be used"):
+        summed(pl.DataFrame(holes))
+    found = bough.summarise(
+        pl.DataFrame(holes), TREE, "sku", "sales", factors={"store": "shop", "till": "till"}, bad="skip"
+    )
+    assert found.n_rows == 5
+    assert found.skipped == {"bad number": 1}
+
+
+def test_sums_that_do_not_go_together_are_refused():
+    sums = summed(pl.DataFrame(ROWS))
+    with pytest.raises(ValueError, match="statistics of the same factors add up"):
+        sums + bough.Statistics.from_rows(["kettle"], [1.0])
+    for factors, message in (
+        ({"store": ["a"]}, "1 levels of 'store' for 2 actions"),
+        ({"store": "a"}, "give one for each row"),
+        ({"store": [1.5, 2.5]}, "a level is 1.5"),
+        (["a", "b"], "give a mapping"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            bough.Statistics(["x", "y"], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0], factors=factors)
+    with pytest.raises(ValueError, match=r"'x' at .* more than once"):
+        bough.Statistics(["x", "x"], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0], factors={"store": ["a", "a"]})
+    with pytest.raises(ValueError, match="names of columns"):
+        bough.summarise(pl.DataFrame(ROWS), TREE, "sku", "sales", factors={"store": ["shop"]})
+    with pytest.raises(ValueError, match="no column 'nowhere'"):
+        bough.summarise(pl.DataFrame(ROWS), TREE, "sku", "sales", factors={"store": "nowhere"})
+
+
+def test_a_world_of_ones_own_has_levels_that_policies_see():
+    model = bough.GaussianModel(
+        TREE, factors={"store": bough.Factor(levels=["north", "south"], variance=4.0, at_decision=True)}
+    )
+
+    class Shop:
+        def world(self, rounds, rng):
+            stores = rng.choice(["north", "south"], rounds)
+            return bough.World(
+                model, np.array([1.0, 0.0, 0.5]), rng.normal(size=rounds), factors={"store": stores},
+                added=np.where(stores == "north", 3.0, -3.0),
+            )  # fmt: skip
+
+    run = bough.simulate(Shop(), {"HierTS": bough.HierTS}, rounds=200, runs=4, seed=0, jobs=1)
+    assert (run.regret["HierTS"][:, -1] < 0.5 * 200).all()
+    with pytest.raises(ValueError, match="the levels of 'store' are missing"):
+        bough.World(model, np.zeros(3), np.zeros(5))
+    with pytest.raises(ValueError, match="there are none"):
+        bough.World(bough.GaussianModel(TREE), np.zeros(3), np.zeros(5), added=np.zeros(5))
+    with pytest.raises(ValueError, match="the model has none"):
+        bough.World(bough.GaussianModel(TREE), np.zeros(3), np.zeros(5), factors={"store": ["north"] * 5})

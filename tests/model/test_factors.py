@@ -1,0 +1,120 @@
+"""Factors: labels in every form, on every tree, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import bough
+
+TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade", "rake"]})
+BRANDS = {"kettle": "Acme", "spade": "Acme", "toaster": ["Bolt", "Acme"]}
+
+
+def labels(model, name="brand"):
+    """The levels of each action, by name."""
+    effects = model.effects
+    first, factor = effects.first_of(name), effects.factor(name)
+    return {
+        action: [
+            factor.levels[effect - first]
+            for effect in effects.of_action(place).tolist()
+            if first <= effect < first + len(factor.levels)
+        ]
+        for place, action in enumerate(TREE.actions)
+    }
+
+
+WANTED = {"kettle": ["Acme"], "toaster": ["Acme", "Bolt"], "spade": ["Acme"], "rake": []}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        BRANDS,
+        [BRANDS.get(action) for action in TREE.actions],
+        np.array([BRANDS.get(action) for action in TREE.actions], dtype=object),
+        pd.Series([BRANDS.get(action) for action in TREE.actions], dtype=object),
+    ],
+    ids=["mapping", "list", "array", "series"],
+)
+def test_labels_come_in_every_form(given):
+    model = bough.GaussianModel(TREE, factors={"brand": bough.Factor(given, levels=["Acme", "Bolt"])})
+    assert labels(model) == WANTED
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_a_frame_has_one_row_for_each_level_of_an_action(make):
+    rows = {"sku": ["kettle", "toaster", "toaster", "spade", "rake"], "brand": ["Acme", "Bolt", "Acme", "Acme", None]}
+    factor = bough.Factor.from_frame(make(rows), action="sku", level="brand", levels=["Acme", "Bolt"], variance=0.3)
+    assert labels(bough.GaussianModel(TREE, factors={"brand": factor})) == WANTED
+    assert factor.variance == 0.3
+
+
+def test_levels_are_in_the_order_of_labels_and_may_be_pairs_and_numbers():
+    department = {name: TREE.path(name)[1] for name in TREE.actions}
+    brand = {"kettle": "Acme", "toaster": "Bolt", "spade": "Acme", "rake": "Bolt"}
+    pairs = bough.Factor({name: (brand[name], department[name]) for name in TREE.actions})
+    assert pairs.levels[0] == ("Acme", "kitchen")
+    assert len(pairs.levels) == 4
+    assert bough.Factor([3, 1, 3, 2]).levels == (3, 1, 2)
+    posterior = bough.Posterior(bough.GaussianModel(TREE, factors={"brand": bough.Factor(brand), "pair": pairs}))
+    posterior.update("kettle", 1.0)
+    assert posterior.effects("pair", "polars")["level"].to_list()[0] == "('Acme', 'kitchen')"
+
+
+def test_a_model_keeps_its_factors_in_its_file(tmp_path):
+    pairs = bough.Factor({"kettle": ("Acme", 1), "rake": [("Acme", 1), "other"]}, variance=0.0)
+    store = bough.Factor(levels=["north", 7], variance=0.25, at_decision=True)
+    model = bough.GaussianModel(TREE, factors={"pair": pairs, "store": store})
+    model.save(tmp_path / "model.bough")
+    again = bough.GaussianModel.load(tmp_path / "model.bough")
+    assert labels(again, "pair") == labels(model, "pair")
+    assert again.factors["store"].levels == ("north", 7)
+    assert [factor.variance for factor in again.factors.values()] == [0.0, 0.25]
+    assert [factor.at_decision for factor in again.factors.values()] == [False, True]
+
+
+def test_labels_go_by_name_to_another_tree():
+    model = bough.GaussianModel(TREE, factors={"brand": bough.Factor(BRANDS, levels=["Acme", "Bolt"])})
+    other = TREE.edited(add={"mug": "kitchen"}, move={"spade": "kitchen"}, remove=["toaster"])
+    moved = model.rehung(other, np.append([0, 1, 2], other.node_names.find_all(list(TREE.actions))))
+    by_name = bough.GaussianModel(other, factors=model.factors)
+    for one in (moved, by_name):
+        found = {name: one.effects.of_action(place).tolist() for place, name in enumerate(other.actions)}
+        assert found == {"kettle": [0], "spade": [0], "rake": [], "mug": []}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: bough.Factor(), "needs labels"),
+        (lambda: bough.Factor("Acme"), "give a mapping from actions to levels"),
+        (lambda: bough.Factor({"kettle": 1.5}), "a level is 1.5"),
+        (lambda: bough.Factor({"kettle": True}), "a level is True"),
+        (lambda: bough.Factor({"kettle": "A"}, variance=-1.0), "variance of a factor is -1.0"),
+        (lambda: bough.Factor({"kettle": "A"}, variance=float("nan")), "variance of a factor is nan"),
+        (lambda: bough.Factor({"kettle": "A"}, levels=["B"]), "'A', which is not among the levels"),
+        (lambda: bough.Factor({"kettle": "A"}, levels=["A", "A"]), "levels has 'A' twice"),
+        (lambda: bough.Factor({"kettle": "A"}, levels="A"), "give a list of their names"),
+        (lambda: bough.Factor(at_decision=True), "give levels"),
+        (lambda: bough.Factor({"kettle": "A"}, levels=["A"], at_decision=True), "leave them out"),
+        (lambda: bough.Factor(at_decision="yes", levels=["a"]), "at_decision is 'yes'"),
+        (lambda: bough.GaussianModel(TREE, factors={"brand": "Acme"}), "give a bough.Factor"),
+        (lambda: bough.GaussianModel(TREE, factors=bough.Factor(BRANDS)), "give a mapping"),
+        (lambda: bough.GaussianModel(TREE, factors={3: bough.Factor(BRANDS)}), "a factor is called 3"),
+        (lambda: bough.GaussianModel(TREE, factors={"brand": bough.Factor({"kettel": "A"})}), "did you mean 'kettle'"),
+        (lambda: bough.GaussianModel(TREE, factors={"brand": bough.Factor({"kitchen": "A"})}), "is no action"),
+        (lambda: bough.GaussianModel(TREE, factors={"brand": bough.Factor(["A"])}), "1 labels and the tree 4 actions"),
+        (lambda: bough.GaussianModel(TREE, mean=[0.0], factors={"brand": bough.Factor(BRANDS)}), "mean is a vector"),
+        (lambda: bough.GaussianModel(TREE, drift=5.0, factors={"brand": bough.Factor(BRANDS)}), "drift is 5.0"),
+        (lambda: bough.BernoulliModel(TREE, factors={"brand": bough.Factor(BRANDS)}), "go with a bough.GaussianModel"),
+        (lambda: bough.PoissonModel(TREE, factors={"brand": bough.Factor(BRANDS)}), "go with a bough.GaussianModel"),
+        (lambda: bough.Factor.from_frame([1], "a", "b"), "frame is a list"),
+        (lambda: bough.Factor.from_frame(pl.DataFrame({"a": [1]}), "a", "b"), "no column 'b'"),
+    ],
+)
+def test_what_is_no_factor_is_refused_with_the_remedy(given, message):
+    with pytest.raises((ValueError, KeyError), match=message):
+        given()

@@ -1,0 +1,287 @@
+"""Agents with crossed factors: decisions have the exact law, and everything an agent does works."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bough
+from bough.inference.oracles.dense import DensePosterior
+
+TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster", "mug"], "garden": ["spade", "rake"]})
+DRAWS = 40_000
+
+
+def shop():
+    factors = {
+        "brand": bough.Factor(
+            {"kettle": "Acme", "spade": "Acme", "toaster": "Bolt", "mug": ["Bolt", "Acme"]}, variance=0.6
+        ),
+        "store": bough.Factor(levels=["north", "south"], variance=0.4, at_decision=True),
+    }
+    return bough.GaussianModel(TREE, 0.1, bough.by_depth([0.3, 0.4, 0.5]), 0.6, factors=factors)
+
+
+ROWS = (
+    ["kettle", "spade", "kettle", "rake", "toaster"],
+    [0.8, 0.5, 0.2, -0.1, 0.3],
+    {"store": ["north", "south", "north", "north", "south"]},
+)
+
+
+def taught(policy=bough.HierTS, seed=0, **options):
+    agent = policy(shop(), seed=seed, **options)
+    agent.update(ROWS[0], ROWS[1], factors=ROWS[2])
+    return agent
+
+
+def exact_draws(n, seed=1, scale=1.0):
+    """(n, K) the scores of draws from the oracle's joint law."""
+    dense = DensePosterior(shop())
+    dense.update(ROWS[0], ROWS[1], factors=ROWS[2])
+    rows = dense.score_root()
+    centre, root = rows @ dense.mean, rows @ dense.joint_root
+    return centre + scale * np.random.default_rng(seed).standard_normal((n, root.shape[1])) @ root.T
+
+
+def same_law(found, wanted):
+    """Two samples of categories, by chi-squared: false alarm 1e-4."""
+    names = sorted(set(found) | set(wanted), key=str)
+    table = [[column.count(name) for name in names] for column in (found, wanted)]
+    assert stats.chi2_contingency(np.array(table) + 1).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("explore", [1.0, 0.5])
+def test_decisions_have_the_law_of_the_oracles_draws(explore):
+    agent = taught(explore=explore)
+    actions = np.asarray(TREE.actions)
+    found = [agent.decide() for _ in range(DRAWS)]
+    best = exact_draws(DRAWS, scale=explore).argmax(axis=1)
+    same_law(found, actions[best].tolist())
+
+
+def test_slates_restrictions_and_retired_actions_have_it_too():
+    actions = np.asarray(TREE.actions)
+    scores = exact_draws(DRAWS)
+    places = {name: i for i, name in enumerate(actions.tolist())}
+    agent = taught()
+    top = np.argsort(-scores, axis=1)[:, :2]
+    same_law([tuple(agent.decide(k=2)) for _ in range(DRAWS)], [tuple(row) for row in actions[top].tolist()])
+    few = ["kettle", "rake", "mug"]
+    among = scores[:, [places[name] for name in few]].argmax(axis=1)
+    same_law([agent.decide(among=few) for _ in range(DRAWS)], np.asarray(few)[among].tolist())
+    agent.retire("mug")
+    left = [name for name in actions.tolist() if name not in ("mug", "spade")]
+    rest = scores[:, [places[name] for name in left]].argmax(axis=1)
+    same_law([agent.decide(exclude=["spade"]) for _ in range(DRAWS)], np.asarray(left)[rest].tolist())
+    same_law(agent.decide_many(DRAWS, among=left), np.asarray(left)[rest].tolist())
+
+
+@pytest.mark.parametrize("question", [{}, {"k": 2}, {"among": ["kettle", "rake", "mug"]}, {"exclude": ["mug"]}])
+def test_propensities_are_how_often_it_happens(question):
+    agent = taught()
+    scores, actions = exact_draws(200_000), TREE.actions
+    kept = [i for i, name in enumerate(actions) if name in question.get("among", actions)]
+    kept = [i for i in kept if actions[i] not in question.get("exclude", [])]
+    order = np.argsort(-scores[:, kept], axis=1)[:, : question.get("k", 1)]
+    names = [actions[i] for i in kept]
+    found = agent.propensity(names, samples=20_000, seed=5, **question)
+    truth = np.array([(order == i).any(axis=1).mean() for i in range(len(kept))])
+    error = np.sqrt(found.standard_error**2 + truth * (1 - truth) / len(scores))
+    assert (np.abs(found.probability - truth) < 4.5 * error + 1e-12).all()  # false alarm below 1e-4 in all
+    with_store = agent.propensity(names, samples=20_000, seed=5, factors={"store": "north"}, **question)
+    assert with_store.probability == pytest.approx(found.probability, abs=1e-9)  # it cancels
+
+
+def test_the_probability_of_being_best_is_estimated_and_says_so():
+    best = taught().best(samples=20_000, seed=2)
+    truth = np.bincount(exact_draws(200_000).argmax(axis=1), minlength=5) / 200_000
+    assert best.method == "sampled"
+    assert (np.abs(best.probability - truth) < 4.5 * best.standard_error + 0.005).all()
+    assert best.mean_reward == pytest.approx(taught().posterior.action_moments()[0])
+
+
+def test_greedy_and_bayes_ucb_go_by_scores():
+    mean, variance = taught().posterior.action_moments()
+    assert taught(bough.Greedy).decide() == TREE.actions[int(mean.argmax())]
+    quantile = stats.norm.ppf(1 - 1 / 6)
+    assert taught(bough.BayesUCB).decide() == TREE.actions[int((mean + quantile * np.sqrt(variance)).argmax())]
+
+
+@pytest.mark.parametrize("policy", [bough.TS, bough.FlatTS])
+def test_policies_without_the_tree_refuse_factors_with_the_reason(policy):
+    with pytest.raises(ValueError, match=r"the model has factors \(brand, store\).*use HierTS"):
+        policy(shop())
+
+
+def test_a_logged_decision_names_its_store_and_can_be_explained():
+    agent = taught()
+    decision = agent.decision(factors={"store": "north"})
+    assert decision.to_dict()["factors"] == {"store": "north"}
+    assert "factors" not in agent.decision().to_dict()
+    explanation = agent.explain(decision)
+    assert [(one.factor, one.level) for one in explanation.effects][-1] == ("store", "north")
+    text = str(agent.explain("kettle", factors={"store": "north"}))
+    assert "brand Acme" in text
+    assert "store north" in text
+    frame = agent.posterior.effects("brand", "polars")
+    acme = next(one for one in agent.explain("kettle").effects if one.level == "Acme")
+    assert acme.mean == pytest.approx(frame["mean"][0])
+    assert acme.observations == 3  # kettle twice, spade once
+
+
+def test_a_file_goes_on_where_the_agent_stood(tmp_path):
+    for agent in (taught(refit=True), taught(bough.Greedy), taught(bough.BayesUCB), taught(half_life=5.0)):
+        agent.save(tmp_path / "agent.bough")
+        again = type(agent).load(tmp_path / "agent.bough")
+        assert again.posterior.action_moments()[0] == pytest.approx(agent.posterior.action_moments()[0], abs=1e-12)
+        for one in (agent, again):
+            one.update("mug", 2.0, factors={"store": "south"})
+        assert [again.decide() for _ in range(20)] == [agent.decide() for _ in range(20)]
+
+
+def test_rewards_fade_by_the_clock():
+    agent = taught(half_life=2.0)
+    agent.now = 0.0
+    agent.now = 2.0
+    half = bough.Posterior(shop())
+    half.absorb(
+        bough.Statistics(
+            *(np.asarray(column) for column in (["kettle", "spade", "rake", "toaster"], [1.0, 0.5, 0.5, 0.5])),
+            sum_y=[0.5, 0.25, -0.05, 0.15],
+            sum_yy=[0.34, 0.125, 0.005, 0.045],
+            factors={"store": ["north", "south", "north", "south"]},
+        )
+    )
+    assert agent.posterior.action_moments()[0] == pytest.approx(half.action_moments()[0], rel=1e-9)
+
+
+def test_the_catalogue_lives_with_brands():
+    agent = taught()
+    agent.add("pan", under="kitchen", factors={"brand": "Acme"})
+    agent.add(["hoe", "pot"], under="garden", factors={"brand": ["Bolt", ["Bolt", "Acme"]]})
+    agent.add("fork", under="garden")
+    effects = agent.posterior.model.effects
+    names = list(agent.posterior.model.tree.actions)
+    assert [effects.of_action(names.index(name)).tolist() for name in ("pan", "hoe", "pot", "fork")] == [
+        [0],
+        [1],
+        [0, 1],
+        [],
+    ]
+    mean = dict(zip(names, agent.posterior.action_moments()[0].tolist(), strict=True))
+    assert mean["pan"] > mean["fork"]  # Acme did well
+    with pytest.raises(KeyError, match=r"unknown level 'Newco' of 'brand'.*add_level"):
+        agent.add("whisk", under="kitchen", factors={"brand": "Newco"})
+    agent.add_level("brand", "Newco")
+    agent.add("whisk", under="kitchen", factors={"brand": "Newco"})
+    agent.update("whisk", 3.0, factors={"store": "north"})
+    agent.add_level("store", "east")
+    agent.update("whisk", 3.0, factors={"store": "east"})
+    agent.move("whisk", under="garden")
+    table = bough.Tree.from_nested({"kitchen": ["kettle", "toaster", "jug"], "garden": ["spade", "whisk"]})
+    before = agent.posterior.n_observations
+    changes = agent.adopt(
+        table, factors={"brand": {"kettle": "Zed", "toaster": "Bolt", "jug": "Acme", "whisk": "Newco"}}
+    )
+    assert changes.added == ["jug"]
+    assert agent.posterior.n_observations == before
+    effects = agent.posterior.model.effects
+    names = list(agent.posterior.model.tree.actions)
+    brands = effects.factor("brand").levels
+    found = {name: [brands[one] for one in effects.of_action(names.index(name)).tolist()] for name in names}
+    assert found["kettle"] == ["Zed"]
+    assert found["jug"] == ["Acme"]
+    assert found["spade"] == []  # the table gives it none
+    assert found["mug"] == ["Acme", "Bolt"]  # gone from the table, retired, and what it taught stays
+    twin = bough.Posterior(agent.posterior.model)
+    twin.absorb(agent.posterior.statistics)
+    assert agent.posterior.action_moments()[0] == pytest.approx(twin.action_moments()[0], rel=1e-9, abs=1e-9)
+    agent.adopt(bough.Tree.from_nested({"kitchen": ["kettle", "jug", "ladle"]}))
+    effects, names = agent.posterior.model.effects, list(agent.posterior.model.tree.actions)
+    assert effects.of_action(names.index("ladle")).tolist() == []  # unlabelled
+    assert [effects.factor("brand").levels[i] for i in effects.of_action(names.index("jug")).tolist()] == ["Acme"]
+
+
+def test_refits_learn_the_factors_variances(tmp_path):
+    rng = np.random.default_rng(3)
+    tree = bough.Tree.balanced(6, 2)
+    brands = rng.integers(8, size=36)
+    truth = bough.GaussianModel(
+        tree, 1.0, bough.by_depth([0.0, 0.2, 0.1]), 0.3, factors={"brand": bough.Factor(brands, variance=2.0)}
+    )
+    drawn = truth.draw(rng, effects=True)
+    scores = drawn[tree.leaves] + truth.effects.totals(drawn[tree.n_nodes :])
+    start = bough.GaussianModel(
+        tree, 0.0, bough.by_depth([0.0, 1.0, 1.0]), 1.0, factors={"brand": bough.Factor(brands, variance=0.1)}
+    )
+    agent = bough.HierTS(start, seed=0, refit=True)
+    places = rng.integers(36, size=640)
+    for place in places:
+        agent.update(int(tree.leaves[place]), float(scores[place] + rng.normal() * 0.3**0.5))
+    learned = agent.posterior.model.factors["brand"].variance
+    assert 0.5 < learned < 8.0
+    assert agent.posterior.model.noise_variance == pytest.approx(0.3, rel=0.2)
+    agent.add_level("brand", 99)
+    agent.add("new", under=1, factors={"brand": 99})
+    agent.save(tmp_path / "agent.bough")
+    again = bough.HierTS.load(tmp_path / "agent.bough")
+    assert again.posterior.model.factors["brand"].levels[-1] == 99
+
+
+def test_one_bad_row_changes_nothing():
+    agent = taught()
+    mean = agent.posterior.action_moments()[0].copy()
+    for action, reward, factors, message in (
+        (["kettle", "mug"], [1.0, 2.0], {"store": ["north", "east"]}, "unknown level 'east'"),
+        ("kettle", 1.0, None, "the levels of 'store' are missing"),
+        ("kettle", 1.0, {}, "the levels of 'store' are missing"),
+        ("kettle", 1.0, {"store": "north", "brand": "Acme"}, "'brand' is a factor of the actions"),
+        ("kettle", 1.0, {"store": "north", "shelf": 3}, "'shelf', which is no factor of the decision"),
+        ("kettle", 1.0, "north", "give a mapping"),
+        (["kettle"], [1.0], {"store": ["north", "south"]}, "give 1, one for each reward"),
+        (["kettle", "kettel"], [1.0, 2.0], {"store": "north"}, "unknown action 'kettel'"),
+        ("kettle", float("nan"), {"store": "north"}, "nan"),
+    ):
+        with pytest.raises((ValueError, KeyError), match=message):
+            agent.update(action, reward, factors=factors)
+    with pytest.raises(ValueError, match="the model has none"):
+        bough.HierTS(bough.GaussianModel(TREE), seed=0).update("kettle", 1.0, factors={"store": "north"})
+    with pytest.raises(ValueError, match="the model has none"):
+        bough.HierTS(bough.GaussianModel(TREE), seed=0).decide(factors={"store": "north"})
+    with pytest.raises(ValueError, match="the levels of 'store' are missing"):
+        agent.absorb(bough.Statistics.from_rows(["kettle"], [1.0]))
+    assert (agent.posterior.action_moments()[0] == mean).all()
+
+
+def test_simulations_draw_brands_and_stores_and_are_the_same_whatever_the_jobs():
+    model = shop()
+    plan = {"HierTS": bough.HierTS, "Greedy": bough.Greedy, "UCB": bough.BayesUCB}
+    one, two = (bough.simulate(model, plan, rounds=60, runs=4, seed=3, jobs=jobs) for jobs in (1, 2))
+    for name in plan:
+        assert (one.regret[name] == two.regret[name]).all()
+        assert (np.diff(one.regret[name], axis=1) >= -1e-12).all()
+
+
+def test_knowing_both_beats_knowing_one():
+    """What the factor is for, in a small shop: with these seeds by more than three standard errors."""
+    tree = bough.Tree.balanced(5, 2)
+    brands = np.random.default_rng(0).integers(5, size=25)
+    both = bough.GaussianModel(
+        tree, 0.0, bough.by_depth([0.0, 1.0, 0.1]), 1.0, factors={"brand": bough.Factor(brands, variance=1.0)}
+    )
+    alone = bough.GaussianModel(tree, 0.0, bough.by_depth([0.0, 1.0, 1.1]), 1.0)
+    run = bough.simulate(
+        both, {"both": bough.HierTS, "tree": lambda model, seed: bough.HierTS(alone, seed)}, rounds=300, runs=40, seed=0
+    )
+    gap = run.regret["tree"][:, -1] - run.regret["both"][:, -1]
+    assert gap.mean() > 3.0 * gap.std(ddof=1) / np.sqrt(len(gap))
+
+
+def test_what_does_not_know_of_factors_says_so():
+    agent = taught()
+    with pytest.raises(ValueError, match="crossed factors"):
+        bough.theory.regret_bound(shop(), rounds=100)
+    with pytest.raises(ValueError, match="crossed factors"):
+        bough.problems.drifting(shop(), 100.0)
+    with pytest.raises(ValueError, match="crossed factors"):
+        bough.batch.Scorer(agent.posterior, device="cpu")

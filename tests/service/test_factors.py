@@ -1,0 +1,132 @@
+"""Levels of decisions in the service: logged with the decision and its outcomes, learned from, and refused where odd."""
+
+import pytest
+
+import bough
+from bough.service.experiment import Experiment
+from bough.service.problems import Problem
+from bough.service.records import ChangeRow, State
+from bough.service.refits import evidence_of, refitted
+from bough.service.schema import ActionChange, Decide, ExperimentConfig, Reward
+from bough.service.trials import trial
+
+
+def model():
+    factors = {
+        "brand": bough.Factor({"tea/green": "Acme", "coffee": "Acme"}, variance=0.5),
+        "store": bough.Factor(levels=["north", "south"], variance=0.3, at_decision=True),
+    }
+    return bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]), factors=factors)
+
+
+def shop(**config):
+    made = Experiment(1, "shop", ExperimentConfig(**config), seed=0)
+    made.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), model())
+    return made
+
+
+def rewarded(experiment, decide, reward, now=10.0):
+    row = experiment.decide(Decide(**decide), now=now)
+    verdict = experiment.reward(Reward(decision_id=row.id, value=2.0, **reward), State(row, []), now=now + 1.0)
+    return row, verdict.outcomes
+
+
+def test_a_reward_is_learned_at_the_level_of_its_decision():
+    experiment = shop()
+    row, outcomes = rewarded(experiment, {"factors": {"store": "north"}}, {})
+    assert row.factors == outcomes[0].factors == {"store": "north"}
+    assert experiment.learn(outcomes) == []
+    twin = bough.Posterior(model())
+    twin.update(row.actions[0], 2.0, factors={"store": "north"})
+    assert experiment.agent.posterior.mean == pytest.approx(twin.mean, abs=1e-12)
+
+
+def test_a_level_may_come_with_the_reward_and_not_against_the_decision():
+    experiment = shop()
+    _, outcomes = rewarded(experiment, {}, {"factors": {"store": "south"}})
+    assert outcomes[0].factors == {"store": "south"}
+    assert experiment.learn(outcomes) == []
+    for decide, reward, message in (
+        ({}, {}, "the levels of 'store' are missing"),
+        ({}, {"factors": {"store": "west"}}, "unknown level 'west'"),
+        ({"factors": {"store": "north"}}, {"factors": {"store": "south"}}, "made with the store 'north', and not"),
+        ({"factors": {"store": "west"}}, {}, "unknown level 'west'"),
+        ({"factors": {"brand": "Acme"}}, {}, "'brand' is a factor of the actions"),
+    ):
+        with pytest.raises(Problem, match=message):
+            rewarded(experiment, decide, reward)
+    assert experiment.agent.posterior.n_observations == 1
+
+
+def test_a_default_reward_needs_the_level_when_it_is_decided():
+    experiment = shop(learning="at_close", window=60.0, default=0.0)
+    with pytest.raises(Problem, match="the levels of 'store' are missing"):
+        experiment.decide(Decide(), now=1.0)
+    row = experiment.decide(Decide(factors={"store": "north"}), now=1.0)
+    verdict = experiment.close(State(row, []), now=100.0)
+    assert verdict.outcomes[0].factors == {"store": "north"}
+    assert experiment.learn(verdict.outcomes) == []
+    assert experiment.agent.posterior.n_observations == 1
+
+
+def test_many_outcomes_at_once_and_a_retraction_go_by_level():
+    experiment, one_by_one = shop(), shop()
+    outcomes = []
+    for i in range(30):
+        store = ("north", "south")[i % 2]
+        _, made = rewarded(experiment, {"factors": {"store": store}}, {}, now=10.0 * i)
+        outcomes += made
+    assert experiment._learn_together(outcomes) == []
+    assert one_by_one._learn_each(outcomes) == []
+    mean = one_by_one.agent.posterior.action_moments()[0]
+    assert experiment.agent.posterior.action_moments()[0] == pytest.approx(mean, abs=1e-9)
+    row, made = rewarded(experiment, {"factors": {"store": "north"}}, {})
+    experiment.learn(made)
+    taken = experiment.retract(State(row, made), now=99.0).outcomes
+    assert taken[0].factors == {"store": "north"}
+    assert experiment.learn(taken) == []
+    assert experiment.agent.posterior.action_moments()[0] == pytest.approx(mean, abs=1e-9)
+
+
+def test_the_catalogue_changes_with_brands():
+    experiment = shop()
+
+    def change(**body):
+        experiment.apply(ChangeRow(1, 0.0, "action", "me", body))
+
+    with pytest.raises((Problem, KeyError), match="unknown level 'Newco'"):
+        change(op="add", names=["mate"], under="tea", factors={"brand": {"mate": "Newco"}})
+    change(op="add_level", names=["Newco"], factor="brand")
+    change(
+        op="add", names=["mate", "chai"], under="tea", factors={"brand": {"mate": "Newco", "chai": ["Acme", "Newco"]}}
+    )
+    agent = experiment.agent
+    names = list(agent.posterior.model.tree.actions)
+    found = {name: agent.posterior.model.effects.of_action(i).tolist() for i, name in enumerate(names)}
+    assert (found["mate"], found["chai"]) == ([1], [0, 1])
+    change(op="add_level", names=["west"], factor="store")
+    row, outcomes = rewarded(experiment, {"factors": {"store": "west"}}, {})
+    assert experiment.learn(outcomes) == []
+    tree = bough.Tree.from_paths(["tea/green", "tea/oolong", "coffee"])
+    body = {"gone": "retire", "factors": {"brand": {"tea/oolong": "Zed"}}}
+    experiment.apply(ChangeRow(1, 0.0, "tree", "me", body), tree)
+    assert "Zed" in experiment.agent.posterior.model.factors["brand"].levels
+    with pytest.raises((Problem, ValueError), match="factor is missing"):
+        change(op="add_level", names=["x"])
+    with pytest.raises((Problem, ValueError), match="goes with the op add"):
+        change(op="retire", names=["coffee"], factors={"brand": {"coffee": "Acme"}})
+    assert ActionChange(op="add_level", name="x", factor="brand").factor == "brand"
+    twin = trial(experiment.agent)
+    twin.add_level("brand", "more")
+    assert "more" not in experiment.agent.posterior.model.factors["brand"].levels
+
+
+def test_a_refit_learns_the_variances_of_factors():
+    experiment = shop()
+    for i in range(40):
+        _, outcomes = rewarded(experiment, {"factors": {"store": ("north", "south")[i % 2]}}, {}, now=10.0 * i)
+        outcomes[0].value = float(i % 5) + (i % 2)
+        experiment.learn(outcomes)
+    found = refitted(*evidence_of(experiment.agent, experiment, None))
+    assert {"brand", "store"} <= found.estimates.keys()
+    assert experiment.agent.posterior.statistics.factors["store"].tolist().count("north") > 0
