@@ -1,4 +1,4 @@
-"""Levels of decisions in the service: logged with the decision and its outcomes, learned from, and refused where odd."""
+"""Levels of decisions in the service: logged with decisions and their outcomes, learned from, refused where odd."""
 
 import pytest
 
@@ -105,7 +105,7 @@ def test_the_catalogue_changes_with_brands():
     found = {name: agent.posterior.model.effects.of_action(i).tolist() for i, name in enumerate(names)}
     assert (found["mate"], found["chai"]) == ([1], [0, 1])
     change(op="add_level", names=["west"], factor="store")
-    row, outcomes = rewarded(experiment, {"factors": {"store": "west"}}, {})
+    _, outcomes = rewarded(experiment, {"factors": {"store": "west"}}, {})
     assert experiment.learn(outcomes) == []
     tree = bough.Tree.from_paths(["tea/green", "tea/oolong", "coffee"])
     body = {"gone": "retire", "factors": {"brand": {"tea/oolong": "Zed"}}}

@@ -20,9 +20,7 @@ def regret_table(outcome: Outcome) -> str:
     head = ["cell", "actions", *policies, *([f"{baseline} / HierTS"] if compared else [])]
     rows = []
     for r in outcome.results:
-        regrets = [
-            f"{r.mean[name][-1]:.1f} ± {r.error[name][-1]:.1f}" if name in r.mean else "" for name in policies
-        ]
+        regrets = [f"{r.mean[name][-1]:.1f} ± {r.error[name][-1]:.1f}" if name in r.mean else "" for name in policies]
         ratio = ["{:.2f} ± {:.2f}".format(*r.ratio(baseline, "HierTS"))] if compared else []
         rows.append([r.cell.name, str(r.n_actions), *regrets, *ratio])
     return table(head, rows)

@@ -31,9 +31,15 @@ from bough.service.records import (
     State,
 )
 
+
+def _places(columns: str) -> str:
+    """A place for each of some columns."""
+    return ", ".join("?" for _ in columns.split(","))
+
+
 # The module sqlite3 finds a prepared statement again by its text.
-_ADD_DECISION = f"INSERT INTO decisions ({DECISION}) VALUES ({', '.join('?' * 17)}) ON CONFLICT DO NOTHING"
-_ADD_OUTCOME = f"INSERT INTO outcomes ({OUTCOME}) VALUES ({', '.join('?' * 15)})"
+_ADD_DECISION = f"INSERT INTO decisions ({DECISION}) VALUES ({_places(DECISION)}) ON CONFLICT DO NOTHING"
+_ADD_OUTCOME = f"INSERT INTO outcomes ({OUTCOME}) VALUES ({_places(OUTCOME)})"
 _ADD_CHANGE = 'INSERT INTO changes (seq, experiment, at, kind, "by", body) VALUES (?, ?, ?, ?, ?, ?)'
 _ADD_KEY = f"INSERT INTO keys ({KEY}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _FIND_DECISION = f"SELECT {DECISION} FROM decisions WHERE experiment = ? AND id = ?"
