@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-PAGES := README.md CONTRIBUTING.md CHANGELOG.md docs/*.md
+PAGES := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/*.md docs/*/*.md docs/*/*/*.md
 
 .PHONY: help serve reproduce test soak check format bench validate docs reference pictures clean
 
@@ -13,10 +13,10 @@ help:
 	@echo "make soak      run the service for hours under load, killed again and again, and watch its memory"
 	@echo "make check     ruff, mypy, import-linter, mdformat and the docs build"
 	@echo "make format    lay out the code and the pages as make check wants them"
-	@echo "make bench     print the speed as ratios, and write the table and the chart of docs/performance.md"
-	@echo "make validate  print errors and calibration beside their targets, and write the table of docs/validation.md"
+	@echo "make bench     print the speed as ratios, and write the table and the chart of docs/results/performance.md"
+	@echo "make validate  print errors and calibration beside their targets, and write the table of docs/results/validation.md"
 	@echo "make docs      build the documentation into docs/_build/html"
-	@echo "make reference write docs/cli.md from the command's help"
+	@echo "make reference write docs/reference/cli.md from the command's help"
 	@echo "make pictures  draw the pictures of the README and the docs again"
 	@echo "make clean     remove .venv and everything that was built"
 
@@ -42,11 +42,11 @@ check: .venv/.check
 	@echo "check: all clean"
 
 bench: .venv/.bench
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks --table docs/performance-table.md
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c benchmarks/pytest.ini benchmarks --table docs/results/performance-table.md
 	@$(BIN)/python docs/pictures.py performance
 
 validate: .venv/.validate
-	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c validation/pytest.ini validation --table docs/validation-table.md
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -c validation/pytest.ini validation --table docs/results/validation-table.md
 	@$(BIN)/python tests/support/file_fuzz.py 10000
 
 format: .venv/.check
@@ -58,7 +58,7 @@ docs: .venv/.check
 	@echo "open docs/_build/html/index.html"
 
 reference: .venv/.test
-	@$(BIN)/python -c 'from bough.cli.parser import reference; print(reference(), end="")' > docs/cli.md
+	@$(BIN)/python -c 'from bough.cli.parser import reference; print(reference(), end="")' > docs/reference/cli.md
 
 pictures: .venv/.test
 	@$(BIN)/python docs/pictures.py

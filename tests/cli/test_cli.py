@@ -27,7 +27,7 @@ def run(*arguments, cwd=None):
 
 
 def test_the_reference_in_the_docs_is_the_help_of_the_command():
-    assert (DOCS / "cli.md").read_text() == parser.reference()
+    assert (DOCS / "reference" / "cli.md").read_text() == parser.reference()
 
 
 COMMANDS = layout.commands_of(parser.make_parser())

@@ -40,7 +40,7 @@ def test_without_httpx_the_error_says_what_to_install():
 
 
 def blocks():
-    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "client.md").read_text(), re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto" / "client.md").read_text(), re.DOTALL)
 
 
 def test_what_the_page_shows_runs_as_it_stands(server, monkeypatch, tmp_path):
