@@ -10,9 +10,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import bough
 from docutils import nodes
 from sphinx import addnodes
+
+import bough
 
 CONSTRUCTED = {
     *("GaussianModel", "BernoulliModel", "PoissonModel", "Posterior", "Observations", "World", "Residuals"),

@@ -31,7 +31,7 @@ default_role = "name"  # `Posterior` in a docstring links to it; what is no name
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
-autodoc_type_aliases = {name: "array" for name in ("Floats", "Nodes", "Integers", "Names", "Flags")}
+autodoc_type_aliases = dict.fromkeys(("Floats", "Nodes", "Integers", "Names", "Flags"), "array")
 python_use_unqualified_type_names = True
 nitpicky = False
 

@@ -104,7 +104,7 @@ class Shapes:
 
     def content(self, what: str, content: dict[str, Any]) -> list[str]:
         """What a body or an answer holds, with an example."""
-        media, one = next(iter(content.items()))
+        one = next(iter(content.values()))
         if "$ref" not in one["schema"]:
             kinds = " or ".join(f"`{media}`" for media in content)
             return [f"{what} is {kinds}."]
