@@ -14,6 +14,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats
+from bough._extras import install
 from bough._storage import Contents
 from bough._text import rounded
 from bough.best import Best, StopDecision, best_of, checked_limits
@@ -270,9 +271,7 @@ class PosteriorPolicy(LivingPolicy):
         except ModuleNotFoundError as error:
             if error.name != "msgspec":
                 raise
-            raise ModuleNotFoundError(
-                "the dashboard needs msgspec; pip install 'bough[dashboard]'", name="msgspec"
-            ) from error
+            raise ModuleNotFoundError(f"the dashboard needs msgspec; {install('dashboard')}", name="msgspec") from error
         write(self, path, title=title)
 
     # -- files ---------------------------------------------------------------------------------
