@@ -43,4 +43,5 @@ html_theme = "furo"
 html_title = f"bough {release}"
 html_static_path = ["_static"]
 html_css_files = ["bough.css"]
+html_favicon = "_static/favicon.svg"
 html_show_sphinx = False
