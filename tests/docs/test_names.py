@@ -10,6 +10,7 @@ import bough.client
 import bough.data
 import bough.theory
 from pages import DOCS, PAGES
+from places import ROOT
 
 API = DOCS / "reference" / "api"
 DIRECTIVE = re.compile(r"^\.\. (?:currentmodule:: (?P<module>\S+)|auto\w+:: (?P<name>\S+))", re.MULTILINE)
@@ -55,3 +56,11 @@ def test_every_figure_is_in_the_gallery():
     shown = {name for page in PAGES for name in re.findall(r"images/([\w-]+\.png)", page.read_text())}
     assert {name for name in shown if f"images/{name}" not in gallery} == set()
     assert {path.name for path in (DOCS / "images").glob("*.png")} == shown
+
+
+def test_pages_that_docstrings_speak_of_exist():
+    titles = {page.read_text().partition("\n")[0].removeprefix("# ") for page in PAGES}
+    source = "\n".join(path.read_text() for path in sorted((ROOT / "src" / "bough").rglob("*.py")))
+    named = {" ".join(title.split()) for title in re.findall(r'\b[Tt]he\s+page\s+"([^"]+)"', source)}
+    assert len(named) >= 4
+    assert named - titles == set()

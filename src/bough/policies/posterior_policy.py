@@ -255,7 +255,7 @@ class PosteriorPolicy(LivingPolicy):
         """Write what has been learned as one self-contained HTML page, to look at or to send to somebody.
 
         It needs no network and no service. Of a large tree it has the 20,000 nodes with the most rewards, and says what
-        it leaves out. The page "Reading the dashboard" explains its numbers. It takes the extra `dashboard`.
+        it leaves out. The page "Read the dashboard" explains its numbers. It takes the extra `dashboard`.
 
         >>> import bough, tempfile, pathlib
         >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested({"tea": ["green", "black"]})), seed=0)
