@@ -142,14 +142,19 @@ class Shapes:
             return self.named(schema["$ref"])
         if "anyOf" in schema:
             kinds = list(dict.fromkeys(self.kind(one) for one in schema["anyOf"]))
-            return " or ".join(kinds)
+            return " or ".join(one for one in kinds if one != "integer" or "number" not in kinds)
         if "enum" in schema:
             return " or ".join(f"`{json.dumps(one)}`" for one in schema["enum"])
         if schema.get("type") == "array":
-            return f"list of {self.kind(schema['items'])}" if schema.get("items") else "list"
+            return f"list of {grouped(self.kind(schema['items']))}" if schema.get("items") else "list"
         if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), dict):
-            return f"object of {self.kind(schema['additionalProperties'])}"
+            return f"object of {grouped(self.kind(schema['additionalProperties']))}"
         return schema.get("type", "anything") + limits(schema)
+
+
+def grouped(kind: str) -> str:
+    """In parentheses, where it is more than one kind."""
+    return f"({kind})" if " or " in kind else kind
 
 
 def limits(schema: dict[str, Any]) -> str:
