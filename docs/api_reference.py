@@ -8,6 +8,7 @@ a link to it.
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 from docutils import nodes
@@ -76,10 +77,19 @@ WORDS = {
     "under": "name of a category",
     "values": "one per depth, from the root; or a dict by the names of levels or nodes",
     "weight": "whole number, or one per row; or None",
+    "Statistics.check_kind.model": "class of a model",
 }
-"""What a parameter that is annotated with `Any` takes."""
+"""What a parameter that is annotated with `Any` takes: wherever it has this name, or in one place."""
 
+ALIASES = re.compile(r"\b(Floats|Nodes|Integers|Names|Flags)\b")
+"""Our own names for arrays, in annotations."""
+
+KINDS = "`GaussianModel`, `BernoulliModel` or `PoissonModel`"
 SHORTER = {
+    "Model": KINDS,
+    "Model | Posterior": f"{KINDS}; or a `Posterior`",
+    "Model | Problem": f"{KINDS}; or a `Problem`",
+    "type[Model]": "one of the classes `GaussianModel`, `BernoulliModel` and `PoissonModel`",
     "Floats": "array of float",
     "Floats | None": "array of float, or None",
     "Floats | Callable[[Floats], Any]": WORDS["truth"],
@@ -94,13 +104,16 @@ SHORTER = {
 """What annotations with our own names for types are called."""
 
 
-def type_of(parameter: inspect.Parameter) -> str:
-    """What to write behind a parameter's name; empty where the annotation says it."""
+def type_of(parameter: inspect.Parameter, place: str = "") -> str:
+    """What to write behind the name of a parameter of something public; empty where the annotation says it."""
     annotation = str(parameter.annotation)
     if annotation in SHORTER:
         return SHORTER[annotation]
+    special = f"{place.removeprefix('bough.')}.{parameter.name}"
+    if special in WORDS:
+        return WORDS[special]
     if "Any" not in annotation:
-        return ""
+        return ALIASES.sub("array", annotation) if ALIASES.search(annotation) else ""
     if parameter.name not in WORDS:
         raise ValueError(
             f"no words for the parameter {parameter.name!r}; say in WORDS of docs/api_reference.py what it takes"
@@ -128,9 +141,11 @@ def add_types(_app: Any, what: str, name: str, found: Any, _options: Any, lines:
         lines.append("")
     for one in listed:
         lines.append(f":param {one.name}:")
-        if type_of(one):
-            words = type_of(one)  # in italics, or Sphinx would look for Python objects called "name" and "path"
+        if words := type_of(one, name):  # in italics, or Sphinx would look for Python objects called "name" and "path"
             lines.append(f":type {one.name}: {words if '`' in words else f'*{words}*'}")
+    returned = str(getattr(found, "__annotations__", {}).get("return", "")) if what in ("function", "method") else ""
+    if ALIASES.search(returned):
+        lines.append(f":rtype: *{ALIASES.sub('array', returned)}*")
 
 
 def leave_out(_app: Any, what: str, name: str, *_: Any) -> tuple[str, None] | None:

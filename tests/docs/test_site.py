@@ -148,3 +148,13 @@ def test_options_keep_their_hyphens(site):
     text = (site / "reference" / "cli.html").read_text()
     assert "\N{EN DASH}json" not in text
     assert "--json as one JSON document" in text
+
+
+def test_types_are_named_in_the_words_of_readers(site):
+    for page in sorted((site / "reference" / "api").glob("*.html")):
+        text = page.read_text()
+        assert "ForwardRef" not in text, page.name
+        assert "<em>Floats" not in text, page.name
+    policies = (site / "reference" / "api" / "policies.html").read_text()
+    assert "vector, dict, Series or frame of one row" in policies
+    assert 'href="posterior.html#bough.Posterior"' in policies
