@@ -24,7 +24,8 @@ def prose(page: Path) -> str:
 
 def links(page: Path) -> list[str]:
     """Where the links and images of a page lead."""
-    return re.findall(r"\]\(<?([^)\s>]+)>?\)", prose(page))
+    text = prose(page)
+    return re.findall(r"\]\(<?([^)\s>]+)>?\)", text) + re.findall(r'<img src="([^"]+)"', text)
 
 
 def anchors(page: Path) -> set[str]:
