@@ -5,6 +5,7 @@ import doctest
 import io
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -26,7 +27,7 @@ POLICIES = {"HierTS": bough.HierTS, "FlatTS": bough.FlatTS, "TS": bough.TS}
 
 
 def draw_regret() -> None:
-    """The picture of the README: 100 actions of Problem 2."""
+    """100 actions of Problem 2, as the page of the paper has it."""
     run = bough.simulate(bough.problems.increasing(10, 2), POLICIES, rounds=500, runs=100, seed=0, jobs=-1)
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     run.plot(axes)
@@ -40,6 +41,30 @@ def draw_experiments() -> None:
     for experiment in plan.wanted + plan.others:
         results = run_experiment(experiment, Settings(), Path("reproduction"), jobs=-1)
         draw(experiment, results).savefig(IMAGES / f"{experiment.name}.png", dpi=120, metadata=PLAIN)
+
+
+def draw_grocery() -> None:
+    """The picture of the README: what share of the best a policy earns on the products of a grocery, round by round."""
+    whole = make_plan(("catalogue",), Options()).wanted[0]
+    first = replace(whole, cells=whole.cells[:1])
+    (result,) = run_experiment(first, Settings(), Path("reproduction"), jobs=-1)
+    rounds = np.unique(np.geomspace(100, result.rounds, 60).astype(int))
+    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for name in POLICIES:
+        share = [100.0 * result.share_of_best(name, at) for at in rounds.tolist()]
+        axes.plot(rounds, share, color=colour(name, []), linewidth=2)
+        axes.annotate(name, (rounds[-1], share[-1]), (5, 0), textcoords="offset points", va="center",
+                      color=colour(name, []), fontsize=9)  # fmt: skip
+    for name, away in (("HierTS", 7), ("TS", -14)):
+        share = 100.0 * result.share_of_best(name, 1_000)
+        axes.plot(1_000, share, "o", color=colour(name, []), markersize=5)
+        axes.annotate(f"{share:.0f}%", (1_000, share), (-4, away), textcoords="offset points", ha="right", fontsize=9)
+    axes.set(xscale="log", xlabel="rounds (log axis)", ylabel="reward, as a share of the best (%)", ylim=(0, 104))
+    axes.set_xticks([100, 1_000, 10_000], ["100", "1,000", "10,000"])
+    axes.minorticks_off()
+    axes.set_title(f"{result.n_actions:,} products of a grocery, mean of {result.runs} runs", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(IMAGES / "grocery.png", dpi=160, metadata=PLAIN)
 
 
 def fastest(function, times: int) -> float:
@@ -154,8 +179,8 @@ def names_of_page(page: str) -> dict:
 
 
 def draw_looking() -> None:
-    """The figures of docs/looking.md, of what its examples make."""
-    made = names_of_page("looking.md")
+    """The figures of docs/howto/looking.md, of what its examples make."""
+    made = names_of_page("howto/looking.md")
     figures = {
         "best": made["posterior"].plot(top=10),
         "explanation": made["explanation"].plot(),
@@ -167,8 +192,8 @@ def draw_looking() -> None:
 
 
 def draw_hierarchy() -> None:
-    """What each level explains in four trees over the same log; docs/hierarchy.md makes it as here."""
-    made = names_of_page("hierarchy.md")
+    """What each level explains in four trees over the same log; docs/howto/hierarchy.md makes it as here."""
+    made = names_of_page("howto/hierarchy.md")
     figure, axes = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
     shades = ["#0b6e4f", "#5aa784", "#b9dccb", "0.85"]
     for row, tree in enumerate(made["trees"].values()):
@@ -226,7 +251,7 @@ SPEED = {
 
 def measured_ratios() -> dict[str, float]:
     """By claim, how many times longer the reference took than bough, from the table that `make bench` wrote."""
-    text = (Path(__file__).parent / "performance-table.md").read_text().split("<!-- all -->")[1]
+    text = (Path(__file__).parent / "results" / "performance-table.md").read_text().split("<!-- all -->")[1]
     found = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
@@ -248,7 +273,7 @@ def draw_performance() -> None:
             ratio = next((value for claim, value in ratios.items() if claim.startswith(beginning)), None)
             if ratio is None:
                 raise SystemExit(
-                    f"docs/performance-table.md has no ratio for {beginning!r}; run the whole of make bench"
+                    f"docs/results/performance-table.md has no ratio for {beginning!r}; run the whole of make bench"
                 )
             axes.barh(place, ratio - 1.0, left=1.0, height=0.72, color=colour("HierTS", []))
             shown = f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.2f} times"
@@ -273,6 +298,7 @@ PICTURES = {
     "looking": draw_looking,
     "decisions": draw_decisions,
     "capped": draw_capped,
+    "grocery": draw_grocery,
     "regret": draw_regret,
     "experiments": draw_experiments,
 }

@@ -1,6 +1,6 @@
 """Intervals of evaluation: how often they hold the truth, where they should and where they do not.
 
-`python validation/validate_evaluation.py FILE` writes the table of docs/evaluation.md.
+`python validation/validate_evaluation.py FILE` writes the table of docs/explanation/estimators.md.
 """
 
 import sys
@@ -119,7 +119,7 @@ def main(path: Path) -> None:
         found, complained = coverage(make, n)
         cells = (f"{found[key][0]:.2f} ({found[key][1]:.2g})" for key in keys)
         rows.append((what, *cells, f"{complained:.0%}"))
-    made_by = "<!-- Made by `python validation/validate_evaluation.py docs/evaluation-table.md`. -->"
+    made_by = "<!-- Made by `python validation/validate_evaluation.py docs/results/evaluation-table.md`. -->"
     path.write_text(f"{made_by}\n\n{compact(rows)}\n")
 
 

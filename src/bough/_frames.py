@@ -11,6 +11,8 @@ from typing import Any
 
 import narwhals as nw
 
+from bough._extras import install
+
 _BACKENDS = ("pandas", "polars", "pyarrow")
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -25,11 +27,11 @@ def make_frame(columns: dict[str, Any], backend: str | None = None) -> Any:
     if backend is None:
         backend = next((name for name in _BACKENDS if find_spec(name)), None)
         if backend is None:
-            raise ValueError("no frame library is installed; pip install 'bough[frames]'")
+            raise ValueError(f"no frame library is installed; {install('frames')}")
     elif not isinstance(backend, str) or backend not in _BACKENDS:
         raise ValueError(f"backend is {backend!r}; give one of {', '.join(_BACKENDS)}")
     elif not find_spec(backend):
-        raise ValueError(f"{backend} is not installed; pip install {backend}, or 'bough[frames]'")
+        raise ValueError(f"{backend} is not installed; {install('frames')}")
     return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bough._extras import install
+
 
 @contextmanager
 def reporting(
@@ -35,5 +37,5 @@ def _bar() -> Any:
     try:
         from tqdm import tqdm
     except ImportError:
-        raise ValueError("progress is True but tqdm is not installed; pip install 'bough[progress]'") from None
+        raise ValueError(f"progress is True but tqdm is not installed; {install('progress')}") from None
     return tqdm

@@ -1,8 +1,8 @@
 """Files of arrays: a zip of .npy members and a JSON header, written whole or not at all.
 
 A file that comes from elsewhere is not believed: nothing in it is executable, a member that nobody asks for is not
-decompressed, and one that is asked for takes no more memory than its array. docs/file-format.md describes what the
-files hold.
+decompressed, and one that is asked for takes no more memory than its array.
+docs/reference/file-format.md describes what the files hold.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats
+from bough._extras import install
 from bough.data.rows import Rows, check_context_presence, checked_context, rows_of
 from bough.data.statistics import Statistics
 from bough.inference.normals import standard_normals
@@ -247,4 +248,4 @@ def _arviz() -> Any:
             warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing a major refactor", FutureWarning)
             return import_module("arviz")
     except ImportError:
-        raise ValueError("diagnostics of chains take ArviZ; pip install 'bough[mcmc]'") from None
+        raise ValueError(f"diagnostics of chains take ArviZ; {install('mcmc')}") from None

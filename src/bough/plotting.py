@@ -14,7 +14,9 @@ try:
     import matplotlib
     import matplotlib.pyplot as plt
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("figures need matplotlib; pip install 'bough[plot]'", name=error.name) from error
+    from bough._extras import install
+
+    raise ModuleNotFoundError(f"figures need matplotlib; {install('plot')}", name=error.name) from error
 
 from bough._arrays import Floats
 from bough.policy_table import POLICIES

@@ -9,6 +9,7 @@ import pytest
 
 import bough
 from bough import cli
+from bough._extras import install
 from bough.cli import inputs, layout, parser
 from places import ROOT
 
@@ -27,7 +28,7 @@ def run(*arguments, cwd=None):
 
 
 def test_the_reference_in_the_docs_is_the_help_of_the_command():
-    assert (DOCS / "cli.md").read_text() == parser.reference()
+    assert (DOCS / "reference" / "cli.md").read_text() == parser.reference()
 
 
 COMMANDS = layout.commands_of(parser.make_parser())
@@ -361,7 +362,7 @@ def test_a_picture_without_matplotlib_is_refused_before_the_work(tmp_path, monke
     assert cli.main(["simulate", "--branching", "2", "--height", "1", "--plot", "a.png"]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err == "bough: --plot draws with matplotlib, which is not installed; pip install 'bough[plot]'\n"
+    assert shown.err == f"bough: --plot draws with matplotlib, which is not installed; {install('plot')}\n"
     assert list(tmp_path.iterdir()) == []
 
 

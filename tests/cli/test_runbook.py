@@ -1,4 +1,4 @@
-"""docs/runbook.md: a backup made while the service runs is one that a service starts from."""
+"""docs/howto/runbook.md: a backup made while the service runs is one that a service starts from."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ import postgres
 from places import ROOT
 from served import Served
 
-PAGE = (ROOT / "docs" / "runbook.md").read_text()
+PAGE = (ROOT / "docs" / "howto" / "runbook.md").read_text()
 [BACKUP] = re.findall(r"^```sh\n(mkdir backup\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 [VACUUM] = re.findall(r"`sqlite3 data/bough.sqlite \"(VACUUM INTO .*?)\"`", PAGE)
 

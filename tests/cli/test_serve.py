@@ -10,6 +10,7 @@ import pytest
 
 import bough
 from bough import cli
+from bough._extras import install
 from bough.cli import logs, parser, serve
 from bough.service.log import open_log
 from bough.service.settings import SETTINGS, Settings
@@ -168,7 +169,7 @@ def test_packages_that_are_missing_are_named_with_what_installs_them(place, miss
     find_spec = logs.find_spec
     monkeypatch.setattr(logs, "find_spec", lambda name: None if name == missing else find_spec(name))
     assert cli.main(["serve", *place]) == 2
-    assert said(capsys) == f"bough: {missing} is not installed; pip install 'bough[{extra}]'"
+    assert said(capsys) == f"bough: {missing} is not installed; {install(extra)}"
 
 
 # -- settings --------------------------------------------------------------------------------------

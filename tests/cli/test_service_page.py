@@ -1,4 +1,4 @@
-"""docs/service.md: the commands of the page are sent to a real service, and answered as the page says."""
+"""docs/howto/service.md: the commands of the page are sent to a real service, and answered as the page says."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from bough.service.server import Started
 from places import ROOT
 from served import Served
 
-PAGE = (ROOT / "docs" / "service.md").read_text()
+PAGE = (ROOT / "docs" / "howto" / "service.md").read_text()
 BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLES = re.findall(r"^\$ (curl .*)\n(\{.*)$", "\n".join(BLOCKS), re.MULTILINE)
 ADDRESS = "http://127.0.0.1:8000"

@@ -35,12 +35,12 @@ def test_the_client_works_where_neither_numpy_nor_the_service_can_be_imported(se
 def test_without_httpx_the_error_says_what_to_install():
     done = run("import sys; sys.modules['httpx'] = None; import bough.client")
     assert done.stderr.splitlines()[-1] == (
-        "ModuleNotFoundError: bough.client needs httpx; pip install 'bough[client]'"
+        "ModuleNotFoundError: bough.client needs httpx; pip install 'bough[client]', or '.[client]' in a clone"
     )
 
 
 def blocks():
-    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "client.md").read_text(), re.DOTALL)
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "howto" / "client.md").read_text(), re.DOTALL)
 
 
 def test_what_the_page_shows_runs_as_it_stands(server, monkeypatch, tmp_path):

@@ -66,7 +66,7 @@ def test_hierts_below_both_is_judged_by_the_data():
     assert partly.holds == "for b = 4 to 10"
     mixed = branching.below_both(widths(lambda b: 50.0 if b < 7 else 220.0))
     assert (mixed.verdict, mixed.holds) == ("holds in part", "for b = 2 to 6")
-    assert "apart above TS at b = 7 (" in mixed.measured
+    assert "significantly higher than TS at b = 7 (" in mixed.measured
     lost = branching.below_both(widths(lambda b: 50.0 if b < 5 else 220.0))
     assert (lost.verdict, lost.holds) == ("does not hold", "")
 

@@ -433,7 +433,7 @@ def test_finished_cells_of_real_data_are_kept(features, tmp_path):
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the features of real images are not here")
 def test_the_code_of_the_tutorial_of_classes_runs_as_it_stands(tmp_path, monkeypatch, capsys):
-    page = (ROOT / "docs" / "classes.md").read_text()
+    page = (ROOT / "docs" / "results" / "classes.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cifar100.npz").symlink_to(SHARED)

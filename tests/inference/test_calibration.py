@@ -67,7 +67,7 @@ def test_a_leaf_with_a_standard_deviation_ten_percent_off_is_caught():
 
 
 def test_hierts_with_clicks_is_calibrated_as_far_as_this_can_tell():
-    """Expectation propagation is an approximation: docs/clicks.md has what more runs show."""
+    """Expectation propagation is an approximation: docs/explanation/propagation.md has what more runs show."""
     model = bough.BernoulliModel(TREE, -1.0, bough.by_node(VARIANCES))
     generator = np.random.default_rng(7)
     found: dict[str, list[int]] = {"root": [], "inner": [], "leaf": [], "step": []}

@@ -14,6 +14,7 @@ import pytest
 
 import bough
 import file_parts
+from bough._extras import install
 from bough.model.encoders import LostEncoder, dense
 
 sklearn = pytest.importorskip("sklearn")
@@ -398,7 +399,10 @@ def test_without_scikit_learn_a_file_still_loads_and_says_what_is_missing(tmp_pa
     bough.HierTS(bough.GaussianModel(TREE, np.zeros(8), features=FEATURES), 0).save(tmp_path / "agent")
     command = [sys.executable, "-c", WITHOUT, str(tmp_path / "agent")]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert lines == ["age True", "bough.Features takes scikit-learn; pip install 'bough[sklearn]'"]
+    assert lines == [
+        "age True",
+        f"bough.Features takes scikit-learn; {install('sklearn')}",
+    ]
 
 
 # -- transformers of scikit-learn's ------------------------------------------------------------------

@@ -11,7 +11,7 @@ from bough.service.problems import KINDS
 from bough.service.records import Position
 from bough.service.schema import Decided
 
-PAGE = Path(__file__).parents[2] / "docs" / "service-metrics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "service-metrics.md"
 
 
 def values(metrics, service=None):

@@ -8,7 +8,7 @@ import pytest
 from bough.service.problems import KINDS, Problem, refused
 from bough.service.routes import ROUTES
 
-PAGE = Path(__file__).parents[2] / "docs" / "service-problems.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "service-problems.md"
 
 
 def test_the_page_explains_each_code_in_order_and_no_other_with_its_status():

@@ -7,7 +7,7 @@ import pytest
 
 from bough.service.settings import SETTINGS, Settings
 
-PAGE = Path(__file__).parents[2] / "docs" / "service-settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "service-settings.md"
 
 
 def shown(setting):

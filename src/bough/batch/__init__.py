@@ -1,4 +1,4 @@
-"""Many decisions at once: `Scorer` has a posterior on a GPU, or on JAX's CPU; docs/batch.md says how.
+"""Many decisions at once: `Scorer` has a posterior on a GPU, or on JAX's CPU; docs/howto/batch.md says how.
 
 >>> import bough
 >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.balanced(branching=10, height=3)))

@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
+from bough._extras import install
+
 _KINDS = ("gpu", "cpu")
-_HOW = "pip install 'bough[gpu]', or leave out device= for the compiled path, which takes no extra"
+_HOW = f"{install('gpu')}; or leave out device= for the compiled path, which takes no extra"
 
 
 def jax_module() -> Any:

@@ -1,4 +1,4 @@
-"""What a block of decisions computes, as functions that JAX compiles; docs/batch.md derives them.
+"""What a block of decisions computes, as functions that JAX compiles; docs/explanation/batches.md derives them.
 
 Decisions are the last axis of every array, so that a law is read once for many of them. Arrays are padded to powers of
 two, and the loops go over tiles of a fixed size as often as the tree needs: a function is compiled again for another

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from bough._arrays import Floats
+from bough._extras import install
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv",)
 
@@ -24,7 +25,7 @@ def arrow(what: str = "") -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != "pyarrow":
             raise
-        raise ModuleNotFoundError("Parquet files need pyarrow; pip install 'bough[frames]'", name="pyarrow") from error
+        raise ModuleNotFoundError(f"Parquet files need pyarrow; {install('frames')}", name="pyarrow") from error
 
 
 def is_parquet(path: str | os.PathLike[str], what: str) -> bool:

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
+from bough._extras import install
 from bough.cli import inputs, output
 from bough.cli.parser import make_parser
 
@@ -26,7 +27,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ImportError as error:
-        missing = f"{error.name or error} is not installed; pip install 'bough[reproduce]'"
+        missing = f"{error.name or error} is not installed; {install('reproduce')}"
         print(f"bough: {error if 'pip install' in str(error) else missing}", file=sys.stderr)
         return 2
     except (ValueError, KeyError, OSError, OverflowError, MemoryError) as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 import bough
 from bough import _checks
+from bough._extras import install
 from bough.cli.output import one_line
 from bough.model.kinds import MODELS
 from bough.tree.names import twin
@@ -113,7 +114,7 @@ def check_target(path: Path | None, option: str) -> None:
 def check_picture(path: Path) -> None:
     """Refuse a picture that cannot be drawn, before the work is done."""
     if find_spec("matplotlib") is None:
-        raise ValueError("--plot draws with matplotlib, which is not installed; pip install 'bough[plot]'")
+        raise ValueError(f"--plot draws with matplotlib, which is not installed; {install('plot')}")
     formats = import_module("matplotlib.backend_bases").FigureCanvasBase.get_supported_filetypes()
     if path.suffix.lower().lstrip(".") not in formats:
         raise ValueError(f"--plot is {path}; give a file whose name ends in .png, .svg or .pdf")

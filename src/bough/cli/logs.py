@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from bough._extras import install
+
 if TYPE_CHECKING:
     from bough.service.log.base import Log, Transaction
     from bough.service.records import ExperimentRow
@@ -29,7 +31,7 @@ def check_extras(given: argparse.Namespace, extra: str = "serve") -> None:
     for name in (extra, "postgres") if getattr(given, "database", None) is not None else (extra,):
         missing = next((module for module in _EXTRAS[name] if find_spec(module) is None), None)
         if missing is not None:
-            raise ValueError(f"{missing} is not installed; pip install 'bough[{name}]'")
+            raise ValueError(f"{missing} is not installed; {install(name)}")
 
 
 @contextmanager

@@ -12,7 +12,9 @@ from __future__ import annotations
 try:
     import httpx as _httpx  # noqa: F401
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("bough.client needs httpx; pip install 'bough[client]'", name=error.name) from error
+    from bough._extras import install
+
+    raise ModuleNotFoundError(f"bough.client needs httpx; {install('client')}", name=error.name) from error
 
 from bough.client.answers import Accepted, Decided, Node, Rewarded, Stated
 from bough.client.async_client import AsyncBatch, AsyncClient

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bough._extras import install
 from bough._frames import Frame, by_position, collected, from_relation, labels_of, position
 from bough.tree.tree import Tree
 
@@ -167,7 +168,7 @@ def _opened_files(path: str | os.PathLike[str], columns: Sequence[str]) -> Itera
     The columns are called c0, c1, ... there, and are all text where the files are.
     """
     if not find_spec("duckdb"):
-        raise ValueError("reading files takes DuckDB; pip install 'bough[logs]'")
+        raise ValueError(f"reading files takes DuckDB; {install('logs')}")
     import duckdb
 
     files = os.fspath(path)

@@ -73,15 +73,13 @@ def _problems(found: PolicyDiagnostics) -> tuple[list[str], list[str]]:
     if found.mean_weight == 0.0:
         fatal.append("the log has no action that the policy takes; collect rows that do")
         return fatal, others
+    shown = f"{found.effective_rows:,.0f}"
+    worth = f"{shown} row{'' if shown == '1' else 's'} chosen by the policy itself"
     if found.effective_rows < _LEAST_ROWS:
         why = f"; one row has {found.largest_share:.0%} of all weight" if found.largest_share > _ONE_ROW else ""
-        fatal.append(
-            f"the {found.n_rows:,.0f} rows say as much as {found.effective_rows:,.0f} rows of the policy's own{why}"
-        )
+        fatal.append(f"the {found.n_rows:,.0f} rows say as much as {worth}{why}")
     elif found.effective_rows < _FEW_ROWS:
-        others.append(
-            f"the {found.n_rows:,.0f} rows say only as much as {found.effective_rows:,.0f} rows of the policy's own"
-        )
+        others.append(f"the {found.n_rows:,.0f} rows say only as much as {worth}")
     if found.largest_share > _ONE_ROW:
         row = (
             f"one row has the weight {found.largest_weight:,.0f}, {found.largest_share:.0%} of all; look at its "

@@ -68,14 +68,14 @@ def claims(results: Results) -> list[Claim]:
 
 
 def below_both(results: Results) -> Claim:
-    """Holds where HierTS is apart below both baselines for every b, in part where it is so more often than above."""
+    """Holds where HierTS is significantly below both baselines for every b, in part where that is so more often."""
     gaps = {(r.cell.branching, base): r.difference(base, "HierTS") for r in results for base in BASELINES}
     below = {key for key, (gap, error) in gaps.items() if gap > APART * error}
     above = {key for key, (gap, error) in gaps.items() if gap < -APART * error}
     verdict = decide(len(below), len(above), len(gaps))
-    measured = f"apart below in {len(below)} of {len(gaps)} comparisons"
+    measured = f"significantly lower in {len(below)} of {len(gaps)} comparisons"
     for base in BASELINES:
-        for which, keys in (("apart above", above), ("within noise of", gaps.keys() - below - above)):
+        for which, keys in (("significantly higher than", above), ("within noise of", gaps.keys() - below - above)):
             cells = [
                 f"{b} ({-gaps[b, base][0]:+.1f} ± {gaps[b, base][1]:.1f})" for b, name in sorted(keys) if name == base
             ]
@@ -105,7 +105,7 @@ def _listed(values: list[int]) -> str:
 
 
 def apart_from_flat(results: Results) -> Claim:
-    """The slope of the share of FlatTS's regret that HierTS saves, against b: holds where it is apart above 0."""
+    """The slope of the share of FlatTS's regret that HierTS saves, against b: holds where that is above 0."""
     branching = np.array([float(result.cell.branching) for result in results])
     pairs = [result.ratio("HierTS", "FlatTS") for result in results]
     saved, error = np.array([1.0 - value for value, _ in pairs]), np.array([error for _, error in pairs])

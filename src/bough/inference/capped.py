@@ -1,4 +1,4 @@
-"""The capped search: decisions whose time hardly follows what has been touched; docs/decisions.md derives it.
+"""The capped search: decisions in little more time where much is touched; see docs/explanation/decisions.md.
 
 What is kept, beside the laws of the engine: the families of inner nodes, and how much each child takes of its family's
 line; kernels/lines.py says how. References, caps and champions may be anything: only the time of a decision depends on

@@ -13,6 +13,7 @@ from importlib import import_module
 import numpy as np
 
 from bough._arrays import Floats
+from bough._extras import install
 
 _ONE_BY_ONE = 20.0  # up to this shape Devroye's method is about as fast as the gamma variables
 _FAR = 30.0  # beyond this tilt the inverse Gaussian variable differs by a probability of shape * exp(-tilt)
@@ -31,7 +32,7 @@ def polya_gamma(rng: np.random.Generator, shape: Floats, tilt: Floats) -> Floats
     try:
         devroye = import_module("polyagamma").random_polyagamma
     except ImportError:
-        raise ValueError("Gibbs sampling takes polyagamma; pip install 'bough[mcmc]'") from None
+        raise ValueError(f"Gibbs sampling takes polyagamma; {install('mcmc')}") from None
     tilt = np.abs(tilt)
     far = tilt > _FAR
     few = ~far & (shape <= _ONE_BY_ONE)

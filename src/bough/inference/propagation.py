@@ -5,7 +5,7 @@ parameter: sigmoid^y (1 - sigmoid)^(e - y) for clicks, exp(y theta - e exp(theta
 stands a *site*, a Gaussian factor of precision M and information eta, which is all that the tree sees of a likelihood.
 It is chosen in the action's *cavity*, the exact marginal of theta given what all other actions say, so that cavity
 times site has the mean and the variance of cavity times L. Other actions' sites move that cavity later; `settle` goes
-on until none moves. docs/clicks.md has the formulas.
+on until none moves. docs/explanation/propagation.md has the formulas.
 """
 
 from __future__ import annotations

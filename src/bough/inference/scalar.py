@@ -7,8 +7,8 @@ precision M and an information eta, and what it has sent to its parent. With v t
     variance   S = v A
     message    M~ = M A,  eta~ = eta A
 
-are the formulas of docs/mathematics.md written without a difference of close numbers, so nothing is lost where v M is
-huge or zero. A parent's M and eta change by the difference between a child's new message and its old.
+are the formulas of docs/explanation/mathematics.md written without a difference of close numbers, so nothing is lost
+where v M is huge or zero. A parent's M and eta change by the difference between a child's new message and its old.
 """
 
 from __future__ import annotations

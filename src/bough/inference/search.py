@@ -1,4 +1,4 @@
-"""The search for the best actions of one posterior draw, without drawing what cannot win; see docs/decisions.md."""
+"""The search for the best actions of one draw, without drawing what cannot win; see docs/explanation/decisions.md."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ observation. At an action the row is first folded into the action's own evidence
 left of large numbers, it is taken from there instead (kernels/vector.py). Inside the tree that rounding is far smaller;
 there its size is kept account of, and everything is made again from the evidence before it matters.
 The precision M = sum w w' is never formed: where v M is, say, 1e10 beside directions never seen, M would cost ten
-digits and its root costs five. docs/mathematics.md derives this from the messages (M, eta).
+digits and its root costs five. docs/explanation/mathematics.md derives this from the messages (M, eta).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How likely each action is to be the best of a posterior draw, without drawing; docs/best.md derives it.
+"""How likely each action is to be the best of a posterior draw, without drawing; see docs/explanation/being-best.md.
 
 Only where parameters are numbers. Touched nodes have messages of their own. Untouched subtrees that are alike
 throughout come in groups, whatever their number; see alike.py.

@@ -2,8 +2,8 @@
 
 At its fixed point the approximate log evidence does not change, to first order, with the sites. So its gradient by the
 variances is that of a Gaussian model which observes the sites themselves, and the two classes here are those of
-scalar.py and vector.py with the sites settled before each evaluation. docs/clicks.md derives it. The prior mean is
-settled along with them, as the weighted least-squares fit to what the sites say.
+scalar.py and vector.py with the sites settled before each evaluation. docs/explanation/propagation.md derives it. The
+prior mean is settled along with them, as the weighted least-squares fit to what the sites say.
 """
 
 from __future__ import annotations

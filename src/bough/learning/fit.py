@@ -98,7 +98,7 @@ def fit_prior(
     >>> rewards = truth.draw(rng)[actions] + rng.normal(0.0, 0.5**0.5, 2_000)
     >>> fit = bough.fit_prior(truth.tree, bough.Statistics.from_rows(actions, rewards))
     >>> print(fit.summary())
-                         estimate      95% interval  share     told by
+                         estimate      95% interval  share    based on
     mean                    2.781    1.745 to 3.816
     variance at depth 0         0               set     0%      1 node
     variance at depth 1     5.527     2.997 to 10.2    78%    20 nodes

@@ -158,7 +158,7 @@ class PriorFit:
         if features is not None and (not _checks.is_list(features) or len(list(features)) != width):
             raise ValueError(f"features is {reprlib.repr(features)}; give {width} name(s), one for each feature")
         features = self.model.feature_names if features is None else list(features)
-        table = [("", "estimate", "95% interval", "share", "told by"), *self._rows(names, features)]
+        table = [("", "estimate", "95% interval", "share", "based on"), *self._rows(names, features)]
         widths = [max(len(row[i]) for row in table) for i in range(5)]
         lines = []
         for row in table:

@@ -13,6 +13,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Floats, Names
+from bough._extras import install
 from bough._frames import collected, make_frame, position
 from bough.model.feature_names import INTERCEPT, distinct_names, shown
 from bough.model.likelihood import LARGEST
@@ -281,7 +282,7 @@ def _preprocessing() -> Any:
     try:
         return import_module("sklearn.preprocessing")
     except ImportError:
-        raise ValueError("bough.Features takes scikit-learn; pip install 'bough[sklearn]'") from None
+        raise ValueError(f"bough.Features takes scikit-learn; {install('sklearn')}") from None
 
 
 def _frame(frame: Any) -> nw.DataFrame[Any]:

@@ -1,4 +1,4 @@
-"""A model as the header and the arrays of a file, and back; docs/file-format.md says what they are."""
+"""A model as the header and the arrays of a file, and back; docs/reference/file-format.md says what they are."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ class ScoringPolicy(ABC):
         Each is made from a posterior sample of its own, and all from what is known now. With `k` each is a list of the
         k best, best first, and `among` restricts the choice for all of them. `HierTS`, `FlatTS` and `TS` decide in
         compiled code on `jobs` threads, one for each core where it is None; how many there are changes nothing else.
-        ``device="gpu"`` has them decide on a GPU, by the same law: the page "Deciding for millions at once" has more.
+        ``device="gpu"`` has them decide on a GPU, by the same law: the page "Nightly batches" has more.
 
         >>> import bough
         >>> tree = bough.Tree.from_nested({"tea": ["green", "black"], "coffee": ["espresso"]})

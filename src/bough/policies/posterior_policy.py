@@ -14,6 +14,7 @@ import numpy as np
 
 from bough import _checks, _seeds
 from bough._arrays import Floats
+from bough._extras import install
 from bough._storage import Contents
 from bough._text import rounded
 from bough.best import Best, StopDecision, best_of, checked_limits
@@ -262,7 +263,7 @@ class PosteriorPolicy(LivingPolicy):
         """Write what has been learned as one self-contained HTML page, to look at or to send to somebody.
 
         It needs no network and no service. Of a large tree it has the 20,000 nodes with the most rewards, and says what
-        it leaves out. The page "Reading the dashboard" explains its numbers. It takes the extra `dashboard`.
+        it leaves out. The page "Read the dashboard" explains its numbers. It takes the extra `dashboard`.
 
         >>> import bough, tempfile, pathlib
         >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested({"tea": ["green", "black"]})), seed=0)
@@ -278,9 +279,7 @@ class PosteriorPolicy(LivingPolicy):
         except ModuleNotFoundError as error:
             if error.name != "msgspec":
                 raise
-            raise ModuleNotFoundError(
-                "the dashboard needs msgspec; pip install 'bough[dashboard]'", name="msgspec"
-            ) from error
+            raise ModuleNotFoundError(f"the dashboard needs msgspec; {install('dashboard')}", name="msgspec") from error
         write(self, path, title=title)
 
     # -- files ---------------------------------------------------------------------------------

@@ -30,8 +30,7 @@ class HierTS(PosteriorPolicy):
 
     `explore` multiplies how far the sample deviates from the posterior mean. 1 is Thompson sampling; with less the
     policy explores less, and with 0 it takes the action with the highest posterior mean, as `Greedy` does where rewards
-    are Gaussian. The page "When bough is the wrong
-    tool, and how much to explore" has what is best when.
+    are Gaussian. The page "When bough is the wrong tool, and how much to explore" has what is best when.
 
     With ``refit=True`` the sizes of the prior's variances, the noise and the mean are learned from the policy's own
     observations, at 20, 40, 80, ... of them; until then the given model holds. With a `half_life` rewards fade as the

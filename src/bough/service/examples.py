@@ -96,7 +96,7 @@ _ALL: tuple[Struct, ...] = (
     schema.Refitting("started", 2),
     schema.Keys([_KEY]),
     schema.KeyMade(_KEY.id, _KEY.scopes, _AT, experiment="shop", token="bough_..."),
-    schema.Health("ok", "0.1.0"),
+    schema.Health("ok", "0.2.0"),
     schema.Ready("ready", 0.0, True),
 )  # fmt: skip
 

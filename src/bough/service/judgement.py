@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from bough._extras import install
 from bough._frames import make_frame
 from bough.evaluation.evaluate import evaluate
 from bough.service.experiment import Experiment
@@ -45,7 +46,7 @@ def judged(log: Log, experiment: Experiment, asked: EvaluateBody) -> Evaluation:
             bad="skip-most",
         )
     except ImportError as error:
-        raise Problem("conflict", f"{error}", remedy="pip install 'bough[frames]'") from None
+        raise Problem("conflict", f"{error}", remedy=install("frames")) from None
     except (ValueError, KeyError) as error:
         raise refused(error, "conflict") from None
     estimates = [

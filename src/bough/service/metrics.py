@@ -71,7 +71,7 @@ MEASURES = (
     Measure("bough_model_version", "gauge", ("experiment",), "The version of the model that decides.",
             "processes differ for more than a minute"),
 )  # fmt: skip
-"""All metrics, in the order of docs/service-metrics.md."""
+"""All metrics, in the order of docs/reference/service-metrics.md."""
 
 
 class _Registry(CollectorRegistry):

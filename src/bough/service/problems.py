@@ -37,7 +37,7 @@ KINDS = {
     "not-written": Kind(503, "The log could not be written"),
     "overloaded": Kind(503, "Too much is waiting"),
 }
-"""The codes, which docs/service-problems.md explains one by one."""
+"""The codes, which docs/reference/service-problems.md explains one by one."""
 
 
 class Problem(Exception):  # noqa: N818 - RFC 9457 calls it so

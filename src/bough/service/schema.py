@@ -26,14 +26,21 @@ class Decide(_Body):
     """What a decision is asked for."""
 
     decision_id: Id | None = None
+    """The caller's own id, with which the request can be sent again; None for one that the service makes."""
     context: Context | None = None
+    """What is known at the moment of the decision: numbers, or values by name."""
     factors: Factors | None = None
     """The levels of the model's factors of the decision, such as the store."""
     k: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    """How many actions, best first; None for one."""
     among: list[Name] | None = None
+    """The actions to choose from; None for all."""
     exclude: list[Name] | None = None
+    """Actions not to choose."""
     defer: bool = False
+    """Whether the decision waits until it is activated, or cancelled."""
     propensity: bool | None = None
+    """Whether to say how likely the action was; None for what the experiment does."""
     action: Name | None = None
     """The caller's own action, in the mode observe."""
 
@@ -43,10 +50,15 @@ class Reward(_Body):
 
     decision_id: Id
     value: Finite
+    """The reward: a number, a click (0 or 1), or a count, as the model has it."""
     reward_id: Id | None = None
+    """An id of its own, where a decision earns several rewards."""
     trials: Finite | None = None
+    """Of how many trials the value counts the successes."""
     exposure: Finite | None = None
+    """In how long, or over how much, the value was counted."""
     slot: Annotated[int, Meta(ge=0, lt=10_000)] = 0
+    """Which of the actions it is for, counted from 0."""
     factors: Factors | None = None
     """The levels of factors of the decision that it was made without."""
 
@@ -71,8 +83,11 @@ class ActionChange(_Body):
     """A single change of the catalogue."""
 
     op: Literal["add", "retire", "restore", "forget", "move", "add_level"]
+    """What to do."""
     name: Name | Annotated[list[Name], Meta(min_length=1, max_length=100_000)]
+    """The action, or a list of them."""
     under: Name | None = None
+    """The category, where actions are added or moved."""
     factors: dict[str, dict[str, Levels]] | None = None
     """Of actions that are added: for each of the model's factors their levels, by the actions' names."""
     factor: str | None = None
@@ -83,12 +98,15 @@ class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
     """How an experiment decides and learns."""
 
     mode: Mode = "learn"
+    """Whether the service decides and learns, only observes, or is frozen."""
     learning: Learning = "at_once"
+    """Whether rewards are learned when they come, or when the window of their decision closes."""
     window: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     """Seconds after which a reward is late; None for never."""
     default: Finite | None = None
     """The reward of a decision that got none until its window closed; None for no such thing."""
     propensity: Literal["asked", "always", "later"] = "asked"
+    """Which decisions have propensities: those that ask for them, all, or all within minutes."""
     samples: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
     """Draws that a propensity is estimated from, at most; other requests wait for them."""
     half_life: Annotated[float, Meta(gt=0, le=1e12)] | None = None
@@ -112,9 +130,13 @@ class TreeBody(_Body):
     """A whole new catalogue: one path per action."""
 
     paths: Annotated[list[str], Meta(min_length=1)]
+    """The path of every action, such as home/kitchen/kettle."""
     sep: Annotated[str, Meta(min_length=1, max_length=8)] = "/"
+    """What stands between the parts of a path."""
     renamed: dict[str, str] | None = None
+    """The new name of each action that has one, by the old name."""
     gone: Literal["retire", "forget", "raise"] = "retire"
+    """What becomes of actions that are missing in it."""
     factors: dict[str, dict[str, Levels]] | None = None
     """For each of the model's factors the levels of the actions, by name; without it, known actions keep theirs."""
 
@@ -127,8 +149,11 @@ class EvaluateBody(_Body):
     """A judgement of the present policy from the logged decisions."""
 
     since: float | None = None
+    """Only decisions from then on, in seconds since 1970."""
     until: float | None = None
+    """Only decisions before then."""
     estimators: list[Literal["ips", "snips", "dm", "dr"]] | None = None
+    """The estimators; None for snips and dr."""
 
 
 Scope = Literal["decide", "reward", "read", "admin"]

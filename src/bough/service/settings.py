@@ -128,4 +128,4 @@ def _settings() -> tuple[Setting, ...]:
 
 
 SETTINGS = _settings()
-"""All settings, in the order of the documentation; docs/service-settings.md has each of them."""
+"""All settings, in the order of the documentation; docs/reference/service-settings.md has each of them."""

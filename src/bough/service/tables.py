@@ -18,6 +18,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from bough._extras import install
+
 Kind = Literal["int", "float", "bool", "text", "json", "bytes"]
 Format = Literal["parquet", "ndjson", "csv"]
 Row = tuple[Any, ...]
@@ -59,9 +61,7 @@ def format_of(path: str | os.PathLike[str]) -> Format:
 def check_parquet() -> None:
     """Refuse Parquet where pyarrow is missing."""
     if not find_spec("pyarrow"):
-        raise ValueError(
-            "Parquet takes pyarrow; pip install 'bough[logs]', or give a name that ends in .ndjson or .csv"
-        )
+        raise ValueError(f"Parquet takes pyarrow; {install('logs')}; or give a name that ends in .ndjson or .csv")
 
 
 def write_table(path: str | os.PathLike[str], columns: tuple[Column, ...], rows: Iterable[Row]) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bough import _checks, _seeds
+from bough._extras import install
 from bough._progress import reporting
 from bough.data.contexts import many_by_name
 from bough.model.model import Model
@@ -105,7 +106,7 @@ def _in_parallel(
         import joblib
     except ImportError:
         if jobs not in (None, 1):
-            raise ValueError(f"jobs is {jobs} but joblib is not installed; pip install 'bough[simulate]'") from None
+            raise ValueError(f"jobs is {jobs} but joblib is not installed; {install('simulate')}") from None
         return (_run_chunk(chunk, *task) for chunk in chunks)
     parallel = joblib.Parallel(n_jobs=jobs, prefer="threads" if in_threads else "processes", return_as="generator")
     return iter(parallel(joblib.delayed(_run_chunk)(chunk, *task) for chunk in chunks))

@@ -1,4 +1,4 @@
-"""A tree, and columns of names, as arrays of a file, and back; docs/file-format.md says what they are."""
+"""A tree, and columns of names, as arrays of a file, and back; docs/reference/file-format.md says what they are."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bough._arrays import Flags
+from bough._extras import install
 
 Embedding: TypeAlias = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 """From images (n, 3, height, width) to what describes them (n, WIDTH)."""
@@ -90,7 +91,7 @@ def _import(module: str, called: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ValueError(f"the network needs {called}; pip install 'bough[images]', or use --network pixels") from error
+        raise ValueError(f"the network needs {called}; {install('images')}; or use --network pixels") from error
 
 
 def _device(torch: Any) -> str:

@@ -1,4 +1,4 @@
-"""The capped search: the best actions of one joint draw, most of which is never made; docs/decisions.md has the proof.
+"""The capped search: the best of one joint draw, most of which is never made; proof in docs/explanation/decisions.md.
 
 Values are deviations from the prior mean. Random numbers are given, so that one stream of numpy's serves; where there
 are too few of them, the same call with more of them behind the same ones comes to the same point, and goes on.

@@ -2,7 +2,7 @@
 
 A slot's parent comes before it; the roots of the forest have parent -1, and above them all is the prior mean. Unlike
 the engines, which keep a posterior up to date, these start from the leaves' sums each time, for one set of variances
-after another. docs/priors.md derives the gradient.
+after another. docs/explanation/learned-priors.md derives the gradient.
 """
 
 from __future__ import annotations

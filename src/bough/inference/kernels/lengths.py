@@ -1,4 +1,4 @@
-"""Lengths on the lines of the capped search: quick upper bounds on rates; docs/decisions.md derives what they are for.
+"""Lengths on the lines of the capped search: quick upper bounds on rates; see docs/explanation/decisions.md.
 
 A length may be any number that is at least the rate it stands for. So tables serve, read by chords: -log Phi is convex,
 and so is the upper tail of a normal above its mean, so that a chord is never below it.

@@ -1,4 +1,4 @@
-"""The lines of the capped search: what each family's children take of them, and their sums; docs/decisions.md.
+"""The lines of the capped search: what children take of them, and their sums; see docs/explanation/decisions.md.
 
 A *family* is an inner node with its children. Each child takes a length on the family's line, one for each *column*: a
 reference for the best value, and a cap on the parent's own. Children are touched actions, inner nodes, and groups of

@@ -1,4 +1,4 @@
-"""The compiled search in a regular tree, where the subtrees of a depth are all alike; docs/decisions.md derives it.
+"""The compiled search in a regular tree, whose subtrees of a depth are alike; docs/explanation/decisions.md derives it.
 
 As in search.py, touched nodes come with their sampled values, and below each hangs a group of untouched ones.
 Here the law of the largest value below an untouched node depends on its depth alone and is tabulated.

@@ -1,4 +1,4 @@
-"""The compiled search for the best actions of one posterior sample; docs/decisions.md derives it.
+"""The compiled search for the best actions of one posterior sample; docs/explanation/decisions.md derives it.
 
 Touched nodes come with their sampled values. Below each hangs a *group*, its untouched children with everything below
 them, whose steps are independent prior noise. Level l of a group, l = 1 for the children, has free[slot, l] nodes, and

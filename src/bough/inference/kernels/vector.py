@@ -39,7 +39,7 @@ def message_row(
 
     With G = R L L' R' / noise, t the combination of R's rows and p the part of what is left in the reward, y solving
     (I + G) y = t, the row is R' y / sqrt(p^2 + t' y), and its right-hand side (p left + y' (z - R mean)) likewise, in
-    units of the noise. docs/mathematics.md derives it. Nothing is subtracted but the mean.
+    units of the noise. docs/explanation/mathematics.md derives it. Nothing is subtracted but the mean.
     """
     d = len(mean)
     T = np.zeros((1, d * (d + 3) // 2))  # a triangle with T'T = I + G, and t as its last column solved for

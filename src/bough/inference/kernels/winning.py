@@ -1,4 +1,4 @@
-"""How likely each action is to be the best: messages over the tree, on grids; docs/best.md derives them.
+"""How likely each action is to be the best: messages on grids; docs/explanation/being-best.md derives them.
 
 Nodes are those of winning_grids.py. A SOFT one has the same points for every x. A HARD one cannot be above x, so its
 points are distances below x.

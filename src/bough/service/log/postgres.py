@@ -19,7 +19,9 @@ from typing import Any, TypeVar
 try:
     import psycopg
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("PostgreSQL needs psycopg; pip install 'bough[postgres]'", name=error.name) from error
+    from bough._extras import install
+
+    raise ModuleNotFoundError(f"PostgreSQL needs psycopg; {install('postgres')}", name=error.name) from error
 
 from bough.service.log.base import LogBusyError, LogError, LogSchemaError
 from bough.service.log.postgres_connections import (
