@@ -17,7 +17,7 @@ from sphinx import addnodes
 import bough
 
 CONSTRUCTED = {
-    *("GaussianModel", "BernoulliModel", "PoissonModel", "Posterior", "Observations", "World", "Residuals"),
+    *("GaussianModel", "BernoulliModel", "PoissonModel", "Posterior", "Observations", "World", "Residuals", "Factor"),
     *("HierTS", "FlatTS", "TS", "BayesUCB", "Greedy", "BetaTS", "Client", "AsyncClient", "Scorer"),
     *("DensePosterior", "GridPosterior"),
 }
@@ -44,10 +44,17 @@ WORDS = {
     "exposure": "number, or one per reward; or None",
     "feedback": "dict of arrays, as obp has it",
     "features": "list of names, `Features`, or a fitted transformer; or None",
+    "factor": "name of a crossed factor",
+    "factors": "dict from names of factors to levels, one or one per reward; or None",
+    "fit_prior.factors": "dict from names of factors to `Factor`, labels, or columns of the log; or None",
+    "GaussianModel.factors": "dict from names to `Factor`, or None",
     "frame": "pandas, polars or pyarrow frame",
     "graph": "networkx DiGraph",
     "half_life": "number or timedelta, or None",
     "input_features": "not used",
+    "labels": "dict from actions to levels or lists of them, or a column in the order of the actions; or None",
+    "level": "name of a level",
+    "levels": "list of names, or None",
     "linkage": "array (n - 1, 4), as scipy makes it",
     "log": "frame, path, DuckDB relation, or another log that `summarise` takes",
     "mean": "number, or vector of length d",
