@@ -44,6 +44,20 @@ class Loadings:
             lists = [grown(array, size) for array in (self.size, self._room)]
             self.first, (self.size, self._room) = grown(self.first, size), lists
 
+    @classmethod
+    def of(cls, slots: Nodes, first: Integers, effects: Nodes, parent: Nodes) -> tuple[Loadings, Nodes]:
+        """The lists of these slots, whose effects begin at `first`; and where each effect is in its slot's list."""
+        made = cls()
+        made.make_room(len(parent))
+        room = kernels.room_for_all(slots, first, parent, made.size)
+        (made.effect, made.up), (made.value, made.sent) = np.zeros((2, room), dtype=np.int32), np.zeros((2, room))
+        places = np.empty(len(effects), dtype=np.int32)
+        made._used = kernels.enlist_all(
+            slots, first, effects, parent, made.first, made.size, made._room, made.effect, made.up, made.value,
+            made.sent, 0, places,
+        )  # fmt: skip
+        return made, places
+
     def enlist(self, slot: int, effects: Nodes, parent: Nodes) -> Nodes:
         """Have a slot, and all above it, depend on these effects; where each is in the slot's list.
 

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from bough._arrays import Floats, Integers, Nodes
+from bough._arrays import Floats, Integers
 from bough.inference.kernels import crossed, crossed_evidence, crossed_fit
 from bough.inference.kernels.scalar import ETA_SENT, M_SENT
 from bough.inference.loadings import Loadings
-from bough.learning.forest import CrossedCells, Forest
+from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
 from bough.learning.scalar_evidence import ScalarEvidence
 
@@ -45,7 +45,7 @@ class FactorEvidence(ScalarEvidence):
         self._count = np.bincount(cells.slot, sums.count, minlength=len(forest.parent)).astype(np.float64)
         self._cells_of_slot = np.bincount(cells.slot, minlength=len(forest.parent)).astype(np.int32)
         self._row_cell = np.repeat(np.arange(len(cells.slot)), np.diff(cells.first))
-        self._loadings, self._place = _enlisted(forest, cells)
+        self._loadings, self._place = Loadings.of(cells.slot, cells.first, cells.effect, forest.parent)
         self._state, self._law = np.zeros((len(forest.parent), 4)), np.zeros((len(forest.parent), 3))
         self._slope, self._pull = np.empty(len(self._loadings.value)), np.empty(len(forest.parent))
 
@@ -63,7 +63,8 @@ class FactorEvidence(ScalarEvidence):
         known = self._best_effects(lower, deviation, right)
         value, gradient = self._given(own, noise, deviation * known)
         log_det = 2.0 * float(np.log(np.diag(lower)).sum())
-        inverse = _symmetric(dpotri(lower, lower=1)[0])
+        inverse = dpotri(lower, lower=1, overwrite_c=1)[0].T  # whose upper triangle is known
+        crossed_evidence.mirror(inverse)
         remaining = np.diag(inverse).copy()
         inverse *= deviation[:, None]
         inverse *= deviation
@@ -141,23 +142,3 @@ class FactorEvidence(ScalarEvidence):
         """(n_factors,) sums over the levels of each factor."""
         which = np.repeat(np.arange(self._cells.n_factors), self._cells.n_levels)
         return np.bincount(which, of_effect, minlength=self._cells.n_factors).astype(np.float64)
-
-
-def _enlisted(forest: Forest, cells: CrossedCells) -> tuple[Loadings, Nodes]:
-    """Lists of the effects at or below each slot, and where in its slot's list each effect of a cell is."""
-    lists = Loadings()
-    lists.make_room(len(forest.parent))
-    places = [
-        lists.enlist(slot, cells.effect[start:end], forest.parent)
-        for slot, start, end in zip(
-            cells.slot.tolist(), cells.first[:-1].tolist(), cells.first[1:].tolist(), strict=True
-        )
-    ]
-    return lists, np.concatenate([np.empty(0, dtype=np.int32), *places])
-
-
-def _symmetric(lower: Floats) -> Floats:
-    """The whole of a symmetric matrix whose lower triangle is given."""
-    full = np.tril(lower)
-    full += np.tril(lower, -1).T
-    return np.ascontiguousarray(full)

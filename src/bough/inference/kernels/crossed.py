@@ -86,6 +86,53 @@ def enlist(
 
 
 @kernel
+def room_for_all(
+    slots: Nodes,  # (n,)
+    first_of: Integers,  # (n + 1,) where the effects of each begin
+    parent: Nodes,  # (T,)
+    size: Nodes,  # (T,)
+) -> int:
+    """The most entries that `enlist_all` may take, where no list has space yet."""
+    most = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        n = first_of[i + 1] - first_of[i]
+        while slot >= 0:
+            size[slot] += n
+            slot = parent[slot]
+    for slot in range(len(size)):
+        most += 4 * size[slot]
+        size[slot] = 0
+    return int(most)
+
+
+@kernel
+def enlist_all(
+    slots: Nodes,  # (n,)
+    first_of: Integers,  # (n + 1,) where the effects of each begin
+    effects: Nodes,
+    parent: Nodes,  # (T,)
+    first: Integers,  # (T,)
+    size: Nodes,  # (T,)
+    room: Nodes,  # (T,)
+    effect: Nodes,  # (E,)
+    up: Nodes,  # (E,)
+    value: Floats,  # (E,)
+    sent: Floats,  # (E,)
+    used: int,
+    places: Nodes,  # of all effects
+) -> int:
+    """`enlist` of the effects of each of many slots."""
+    for i in range(len(slots)):
+        start = first_of[i]
+        end = first_of[i + 1]
+        used = enlist(
+            slots[i], effects[start:end], parent, first, size, room, effect, up, value, sent, used, places[start:end]
+        )
+    return used
+
+
+@kernel
 def refresh_one(
     slot: int,
     above: int,

@@ -44,7 +44,10 @@ def gram_of_cells(
     gram: Floats,  # (q, q)
     right: Floats,  # (q,)
 ) -> None:
-    """Adds z z' and z y of all cells, in units of their noise, where an action has one cell with its own variance."""
+    """Adds z z' and z y of all cells, in units of their noise, where an action has one cell with its own variance.
+
+    Only the upper triangle of gram is there.
+    """
     for i in range(len(cell_slot)):
         slot = cell_slot[i]
         weight = precision[i]
@@ -53,7 +56,8 @@ def gram_of_cells(
         for e in range(cell_first[i], cell_first[i + 1]):
             right[cell_effect[e]] += weight * reward[i]
             for g in range(cell_first[i], cell_first[i + 1]):
-                gram[cell_effect[e], cell_effect[g]] += weight
+                if cell_effect[e] <= cell_effect[g]:
+                    gram[cell_effect[e], cell_effect[g]] += weight
 
 
 @kernel
@@ -69,7 +73,10 @@ def gram_of_slots(
     gram: Floats,  # (q, q)
     right: Floats,  # (q,)
 ) -> None:
-    """Takes off gram and right what the tree explains: S H H' and S H eta of every slot, but those with one cell."""
+    """Takes off gram, an upper triangle, and right what the tree explains: S H H' and S H eta of every slot.
+
+    Those of actions with one cell have been taken off.
+    """
     for slot in range(len(slot_class)):
         if cells_of_slot[slot] == 1:
             continue
@@ -82,8 +89,16 @@ def gram_of_slots(
         for e in range(start, end):
             scaled = step * value[e]
             right[effect[e]] -= scaled * state[slot, ETA]
-            for g in range(start, end):
-                gram[effect[e], effect[g]] -= scaled * value[g]
+            for g in range(start, e + 1):
+                gram[min(effect[e], effect[g]), max(effect[e], effect[g])] -= scaled * value[g]
+
+
+@kernel
+def mirror(matrix: Floats) -> None:
+    """Overwrites the part of matrix (q, q) below the diagonal with that above it."""
+    for i in range(len(matrix)):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i]
 
 
 @kernel
