@@ -31,6 +31,7 @@ METHODS = {
             propensity=False,
             action="kettle",
             decision_id="d1",
+            factors={"store": "north", "till": 7},
         ),
         (
             "POST",
@@ -38,6 +39,7 @@ METHODS = {
             {
                 "decision_id": "d1",
                 "context": {"hour": 20},
+                "factors": {"store": "north", "till": 7},
                 "k": 2,
                 "among": ["kettle", 7],
                 "exclude": ["spade"],
@@ -54,11 +56,11 @@ METHODS = {
         ("POST", "/v1/shop/reward", {"decision_id": "d1", "value": 1.0}, schema.Reward, Rewarded("d1", "learned")),
     ),
     "reward with everything": (
-        lambda client: client.reward("d1", 2, reward_id="r1", trials=9, slot=3),
+        lambda client: client.reward("d1", 2, reward_id="r1", trials=9, slot=3, factors={"till": 7}),
         (
             "POST",
             "/v1/shop/reward",
-            {"decision_id": "d1", "value": 2.0, "reward_id": "r1", "trials": 9.0, "slot": 3},
+            {"decision_id": "d1", "value": 2.0, "reward_id": "r1", "trials": 9.0, "slot": 3, "factors": {"till": 7}},
             schema.Reward,
             Rewarded("d1", "learned"),
         ),
@@ -135,6 +137,37 @@ METHODS = {
     "move": (
         lambda client: client.move("kettle", under=""),
         ("POST", "/v1/shop/actions", {"op": "move", "name": "kettle", "under": ""}, schema.ActionChange, ACCEPTED),
+    ),
+    "add_level": (
+        lambda client: client.add_level("brand", ["Acme", 7]),
+        (
+            "POST",
+            "/v1/shop/actions",
+            {"op": "add_level", "name": ["Acme", 7], "factor": "brand"},
+            schema.ActionChange,
+            ACCEPTED,
+        ),
+    ),
+    "add with brands": (
+        lambda client: client.add(
+            ["juicer", 8], under="kitchen", factors={"brand": {"juicer": "Acme", 8: ["Bolt", 7]}}
+        ),
+        (
+            "POST",
+            "/v1/shop/actions",
+            {
+                "op": "add",
+                "name": ["juicer", 8],
+                "under": "kitchen",
+                "factors": {"brand": {"juicer": "Acme", "8": ["Bolt", 7]}},
+            },
+            schema.ActionChange,
+            ACCEPTED,
+        ),
+    ),
+    "put_tree with brands": (
+        lambda client: client.put_tree(["a/b"], factors={"brand": {"a/b": "Acme"}}),
+        ("PUT", "/v1/shop/tree", {"paths": ["a/b"], "factors": {"brand": {"a/b": "Acme"}}}, schema.TreeBody, ACCEPTED),
     ),
     "put_tree": (
         lambda client: client.put_tree(["a|b"], sep="|", renamed={"c": "b"}, gone="raise"),

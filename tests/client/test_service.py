@@ -126,3 +126,37 @@ def _rewarded(client):
     decided = client.decide()
     client.reward(decided, 1.0)
     return decided
+
+
+@pytest.fixture
+def crossed(tmp_path):
+    """A service whose products have brands, and whose decisions have a store."""
+    tree = bough.Tree.from_paths(PATHS)
+    factors = {
+        "brand": bough.Factor({PATHS[0]: "Acme", PATHS[2]: "Acme"}, variance=0.5),
+        "store": bough.Factor(levels=["north", "south"], variance=0.3, at_decision=True),
+    }
+    bough.GaussianModel(tree, factors=factors).save(tmp_path / "model.bough")
+    with Served(tmp_path, "--data", "data", "--model", "model.bough", "--experiment", "shop") as running:
+        with Client(running.address, experiment="shop", key=running.key, timeout=60.0, deadline=120.0) as made:
+            yield made
+
+
+def test_brands_and_stores_from_the_decision_to_the_export(crossed):
+    decided = crossed.decide(factors={"store": "north"}, propensity=True)
+    assert crossed.reward(decided, 2.0).status == "learned"
+    later = crossed.decide()
+    with pytest.raises(errors.InvalidValueError, match="the levels of 'store' are missing"):
+        crossed.reward(later, 1.0)
+    assert crossed.reward(later, 1.0, factors={"store": "south"}).status == "learned"
+    with pytest.raises(errors.ServiceError, match="unknown level 'east'"):
+        crossed.decide(factors={"store": "east"})
+    crossed.add_level("store", "east")
+    crossed.add_level("brand", "Newco")
+    crossed.add("mug", under="home/kitchen", factors={"brand": {"mug": ["Newco", "Acme"]}})
+    assert crossed.decide(factors={"store": "east"}, among=["mug"]).action == "mug"
+    crossed.put_tree(["home/kitchen/kettle", "home/kitchen/jug"], factors={"brand": {"home/kitchen/jug": "Zed"}})
+    assert crossed.decision(decided)["factors"] == {"store": "north"}
+    explained = crossed.explain(decided)
+    assert "of the store 'north'" in str(explained)
+    assert crossed.describe()["observations"] == 2

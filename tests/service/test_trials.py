@@ -179,11 +179,11 @@ def test_a_reward_that_is_passed_is_taken_and_one_that_is_not_is_refused(
         trials = trials if model.kind.exposure_word == "trials" else None
         exposure = exposure if model.kind.exposure_word == "exposure" else None
         context = None if model.is_scalar else context or usual
-    before = agent.posterior._engine.raw_table()[0], agent.posterior._engine.slots.count
+    before = agent.posterior._engine.raw_rows()[1], agent.posterior._engine.slots.count
     try:
         check_reward(agent, action, value, context, trials, exposure)
     except (ValueError, KeyError) as refusal:
-        after = agent.posterior._engine.raw_table()[0], agent.posterior._engine.slots.count
+        after = agent.posterior._engine.raw_rows()[1], agent.posterior._engine.slots.count
         np.testing.assert_array_equal(after[0], before[0])
         assert after[1] == before[1]
         is_stricter = "is its unit right?" in str(refusal) or agent.posterior._engine.may_refuse

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any, cast
 
 import numpy as np
 
 from bough.best import best_of
+from bough.inference.crossed import CrossedEngine
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.node_numbers import Moment, NodeNumbers, fields, moment_of
 from bough.service.records import DecisionRow, Name
@@ -56,11 +58,35 @@ def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | 
     note = f"by what is known now, from {seen}; it was decided by version {decision.model_version} of the model"
     if without:
         note += ", in a context that has been deleted: these numbers are of the average context"
+    if model.effects is not None:
+        note += _effects_said(agent, action, decision)
     gain = _gain_left(agent, action, decision)
     drawn = None if decision.offered is None else decision.offered.get("drawn")
     if drawn is not None:
         drawn = float(np.asarray(model.likelihood.mean_reward(np.array([drawn])))[0])
     return Explained(decision.id, action, nodes, _sentence(nodes), note, propensity, gain, drawn)
+
+
+def _effects_said(agent: PosteriorPolicy, action: Any, decision: DecisionRow) -> str:
+    """What the brand of the action, and the store of the decision, add to its score."""
+    with agent._moment:
+        posterior = agent.posterior
+        model, engine = posterior.model, cast(CrossedEngine, posterior._engine)
+        effects, tree = model.effects, model.tree
+        assert effects is not None
+        wanted = effects.of_action(int(np.searchsorted(tree.leaves, tree.action_node(action)))).tolist()
+        try:
+            levels = effects.some_codes(decision.factors)
+        except (KeyError, ValueError):  # of a model that there is no longer
+            levels = None
+        if levels is not None:
+            decided = zip(effects.decided, levels.tolist(), strict=True)
+            wanted += [first + int(code) for (_, _, first), code in decided if code >= 0]
+        means = engine.effect_means()
+        said = [
+            f"{means[one]:+.2g} of the {factor} {level!r}" for one in wanted for factor, level in [effects.name_of(one)]
+        ]
+    return f"; in its score are {', '.join(said)}" if said else ""
 
 
 def _explained_nodes(moment: Moment, end: int) -> list[ExplainedNode]:
