@@ -137,9 +137,11 @@ def crossed(tmp_path):
         "store": bough.Factor(levels=["north", "south"], variance=0.3, at_decision=True),
     }
     bough.GaussianModel(tree, factors=factors).save(tmp_path / "model.bough")
-    with Served(tmp_path, "--data", "data", "--model", "model.bough", "--experiment", "shop") as running:
-        with Client(running.address, experiment="shop", key=running.key, timeout=60.0, deadline=120.0) as made:
-            yield made
+    with (
+        Served(tmp_path, "--data", "data", "--model", "model.bough", "--experiment", "shop") as running,
+        Client(running.address, experiment="shop", key=running.key, timeout=60.0, deadline=120.0) as made,
+    ):
+        yield made
 
 
 def test_brands_and_stores_from_the_decision_to_the_export(crossed):
