@@ -43,7 +43,7 @@ class Factor:
     >>> posterior.update("kettle", 2.0, factors={"store": "north"})
     >>> mean, _ = posterior.action_moments()
     >>> mean.round(2)  # toaster has the kettle's category, and spade its brand
-    array([1.21, 0.78, 0.48])
+    array([1.5 , 0.91, 0.59])
     """
 
     def __init__(
@@ -119,6 +119,7 @@ class Factor:
     def with_variance(self, variance: float) -> Self:
         """The same levels and labels with another variance of the effects.
 
+        >>> import bough
         >>> bough.Factor({"kettle": "Acme"}).with_variance(0.2)
         Factor(1 level, variance=0.2)
         """
