@@ -87,6 +87,11 @@ def freeze(posterior: Posterior) -> tuple[Frozen, Model]:
     twin = posterior._twin()
     model = twin.model  # which takes changes into the tree
     engine, tree = twin._engine, model.tree
+    if not engine.is_normal:
+        raise ValueError(
+            "the model has a noise variance per action, and a batch on a device draws normal laws alone; decide on the "
+            "CPU, or give the model noise_variance"
+        )
     nodes = engine.slots.node.copy()
     gain: Any
     offset: Any

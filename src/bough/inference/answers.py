@@ -194,7 +194,7 @@ class Answers(ABC):
         """A joint draw of all parameters, its deviations from the mean times the scale."""
         with self._lock:
             shape = self._shape  # which may make another tree, and engine, of changes
-            return self._engine.transform(scaled_normals(generator, shape, scale))
+            return self._engine.transform(scaled_normals(generator, shape, scale), scale)
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -236,7 +236,7 @@ class Answers(ABC):
         with self._lock:
             nodes, position = self._catalogue.with_ancestors(leaves)
             shape = (len(nodes),) if model.is_scalar else (len(nodes), model.dim)
-            draw = self._engine.transform_some(nodes, position, scaled_normals(generator, shape, scale))
+            draw = self._engine.transform_some(nodes, position, scaled_normals(generator, shape, scale), scale)
         return draw[np.searchsorted(nodes, leaves)]
 
     def best_actions(
@@ -283,13 +283,13 @@ class Answers(ABC):
     def _winners(
         self, candidates: Nodes | None, excluded: Nodes, restored: Nodes = _NOTHING, scale: float = 1.0
     ) -> tuple[Contest, Winners] | None:
-        """How likely each action is to be the best, exactly; None in a contextual model, and where it takes too long.
+        """How likely each action is to be the best, exactly; None in contexts, of mixtures, and where it takes too long.
 
         Of the candidates, or of all but the excluded and the retired, some of which may be restored for this, in a draw
         whose deviations from the mean are times the scale. What was found is kept until something changes.
         """
         with self._lock:
-            if not self._engine.model.is_scalar:
+            if not self._engine.model.is_scalar or not self._engine.is_normal:
                 return None
             engine = cast(ScalarEngine, self._engine)
             kept = self._answers.setdefault("winners", {})

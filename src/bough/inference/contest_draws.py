@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from bough._arrays import Floats, Nodes
 from bough.inference.chances import Laws, chances, laws_of
@@ -101,7 +100,7 @@ def _drawn(
         if laws is None:
             sums.add(np.ones_like(scores))
         else:
-            sums.add(chances(scores, scores, laws.centre(draws[:, position[at]]), laws.deviation, 1))
+            sums.add(chances(scores, scores, laws.centre(draws[:, position[at]]), laws, 1))
     probability, error = np.zeros((2, tree.n_actions))
     places = np.searchsorted(tree.leaves, actions)
     probability[places], error[places] = sums.mean, sums.error
@@ -123,7 +122,7 @@ def _searched(
         (first, _), (highest, second), _ = prepared.best(values, 2, rng)
         best[i] = highest
         centre = laws.centre((values if prepared.context is None else parameters)[parents])
-        sums.add(ndtr((centre - np.where(nodes == first, second, highest)) / laws.deviation)[None])
+        sums.add(laws.above(np.where(nodes == first, second, highest)[None], centre[None]))
         if slots.find(np.array([first], dtype=np.int32))[0] < 0:
             wins[contest.group_at(int(first))] += 1.0
     groups, share = contest.groups, wins / samples

@@ -190,12 +190,12 @@ class Drawn:
     def __call__(self, n: int) -> Floats:
         draws = scaled_normals(self._rng, (n, *self._shape), self._scale)
         for draw in draws:
-            self._engine.transform_some(self._nodes, self._position, draw)
+            self._engine.transform_some(self._nodes, self._position, draw, self._scale)
         scores = draws[:, self._leaves]
         if self._context is not None:
             scores = np.einsum("nmd,d->nm", scores, self._context)  # equal where parameters are
         centre = self._laws.centre(draws[:, self._parents])
-        return chances(scores, scores[:, self._asked], centre, self._laws.deviation, self._k)
+        return chances(scores, scores[:, self._asked], centre, self._laws, self._k)
 
 
 class Searched:
@@ -229,7 +229,7 @@ class Searched:
             centre = self._laws.centre(centre)
         else:
             centre[:, self._touched] = Laws(*(part[self._touched] for part in self._laws)).centre(above)
-        return chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
+        return chances(np.hstack([best, own]), own, centre, self._laws, self._k)
 
 
 class Looked:
@@ -247,7 +247,7 @@ class Looked:
         for i in range(n):
             best[i], values[i] = self._capped.others(self._rng, self._k, self._left_out, self._slots)
         centre, own = self._laws.centre(values[:, :, 0]), values[:, :, 1]
-        return chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
+        return chances(np.hstack([best, own]), own, centre, self._laws, self._k)
 
 
 def _capped_for(posterior: Posterior, asked: Asked, scale: float) -> CappedSearch | None:

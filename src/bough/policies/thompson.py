@@ -95,7 +95,7 @@ class HierTS(PosteriorPolicy):
         return super()._choose(context, k, None, excluded)
 
     def _choose_many(self, n: int, contexts: Floats | None, k: int, candidates: Nodes | None, jobs: int) -> BestActions:
-        if not self._explore:
+        if not self._explore or not self.posterior._engine.is_normal:  # compiled blocks draw normal laws alone
             return super()._choose_many(n, contexts, k, candidates, jobs)
         posterior, block = self.posterior, None
         if candidates is None and self._searches:
@@ -142,7 +142,9 @@ class HierTS(PosteriorPolicy):
     def _searches(self) -> bool:
         if not self._explore:  # all untouched siblings tie
             return False
-        return self.posterior._catalogue.n_tree_nodes > SMALL if self._search is None else self._search
+        if self._search is not None:
+            return self._search
+        return self.posterior._catalogue.n_tree_nodes > SMALL or not self.posterior._engine.is_normal
 
     def _prepare(self) -> None:
         if self.posterior._catalogue.is_changed and not self._searches:
