@@ -39,6 +39,30 @@ class Objective(ABC):
         """Called with 1 after every pass over the forest: what a fit spends its time with."""
 
     @property
+    def n_noise(self) -> int:
+        """How many parameters, the last ones, say how noisy rewards are."""
+        return int(self.noise_learned)
+
+    def mean_noise(self, noise: Any) -> float:
+        """The noise variance of an action, on average."""
+        return float(noise)
+
+    def settled_noise(self, covariance: Floats, noise: Any) -> Any:  # noqa: ARG002
+        """What is to be said of the noise that was found."""
+        return noise
+
+    def noise_numbers(self, noise: Any) -> list[float]:
+        """The numbers that say how noisy rewards are, in the order of their parameters."""
+        return [float(noise)]
+
+    def lowest(self, start: Floats, furthest: float, least_log_noise: float) -> Floats:
+        """How far below the start each logarithm may go."""
+        found = np.full(len(start), -furthest)
+        if self.noise_learned:
+            found[-1] = least_log_noise - start[-1]
+        return found
+
+    @property
     def learned(self) -> Flags:
         """(n_classes,) those whose covariance is learned."""
         return np.asarray(self.group >= 0)
@@ -91,7 +115,7 @@ class Objective(ABC):
 
         that is flat.
         """
-        n = self.n_groups + self.noise_learned
+        n = self.n_groups + self.n_noise
         hessian = np.empty((n, n))
         for i, step in enumerate(np.eye(n) * _STEP):
             ahead, behind = self.scale_gradient(parameters, step), self.scale_gradient(parameters, -step)

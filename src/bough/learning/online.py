@@ -133,7 +133,15 @@ def refitted(model: Model, statistics: Statistics) -> Model:
     mean = None if model.is_scalar else np.asarray(model.mean)
     noise = None if model.kind.noise_is_added else 1.0
     options = FitOptions(
-        noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table, features=model.features
+        noise,
+        mean,
+        None,
+        _WIDTH,
+        "scaled",
+        type(model),
+        base=model.classes.table,
+        features=model.features,
+        per_action=model.kind.has_own_noise,
     )
     forest = Forest.from_logs([model.tree], [statistics], classes)
     learned = Learned.of(forest, classes.labels, group, options)

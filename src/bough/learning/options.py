@@ -20,6 +20,9 @@ from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 from bough.tree.tree import Tree
 
+NOISE_NAMES = ("noise", "noise spread", "noise floor")
+"""What estimates call the median, the spread and the floor of noise variances per action."""
+
 Structure = Literal["full", "diagonal", "scaled"]
 
 
@@ -124,10 +127,12 @@ class FitOptions(NamedTuple):
     """(n_classes,) or (n_classes, d, d): a prior whose sizes are learned, and which keeps its proportions otherwise."""
     features: Any = None
     """Those of the model."""
+    per_action: bool = False
+    """Whether each action has a noise variance of its own, and the law of these is learned."""
 
-    def built(self, tree: Tree, mean: Any, covariance: Any, noise: float) -> Model:
+    def built(self, tree: Tree, mean: Any, covariance: Any, noise: Any) -> Model:
         """A model of the kind that is asked for."""
-        own = {"noise_variance": noise} if self.learns_noise else {}
+        own = {"noise" if self.per_action else "noise_variance": noise} if self.learns_noise else {}
         return self.model(tree, mean, covariance, **own, features=self.features)
 
     @property
@@ -139,7 +144,12 @@ class FitOptions(NamedTuple):
     def checked(
         cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure, model: Any
     ) -> FitOptions:
-        checked_noise = None if isinstance(noise, str) and noise == "learn" else _positive("noise", noise)
+        per_action = isinstance(noise, str) and noise == "per action"
+        if per_action and (dim is not None or not model.kind.noise_is_added):
+            what = "logs with contexts" if dim is not None else f"the rewards of a {model.__name__}"
+            raise ValueError(f"noise is {noise!r}, which goes with Gaussian rewards without contexts, and not {what}")
+        is_learned = per_action or (isinstance(noise, str) and noise == "learn")
+        checked_noise = None if is_learned else _positive("noise", noise)
         if not model.kind.noise_is_added:
             if checked_noise is not None:
                 raise ValueError(f"noise is {noise!r}, but the rewards of a {model.__name__} have none; leave it out")
@@ -150,7 +160,7 @@ class FitOptions(NamedTuple):
         if not (root is None or (isinstance(root, str) and root == "learn")):
             root = resolve_one(root, "root", dim)
         width = None if penalty is None else _positive("penalty", penalty)
-        return cls(checked_noise, given, root, width, structure, model)
+        return cls(checked_noise, given, root, width, structure, model, per_action=per_action)
 
 
 def groups_of(trees: Sequence[Tree], classes: NodeClasses, options: FitOptions) -> Integers:
@@ -170,7 +180,7 @@ def _positive(what: str, value: Any) -> float:
     except ValueError:
         number = float("nan")
     if not 1.0 / LARGEST < number < LARGEST:
-        extra = ', or "learn"' if what == "noise" else ", or None for plain maximum likelihood"
+        extra = ', "learn" or "per action"' if what == "noise" else ", or None for plain maximum likelihood"
         raise ValueError(f"{what} is {value!r}; give a positive number{extra}")
     return number
 
