@@ -196,10 +196,6 @@ class NoisyEngine(ScalarEngine):
         out = super().transform_some(nodes, parent_position, normals)
         return self._with_leaves(out, at, parent_position[at].astype(np.int32), own, found[at], scale)
 
-    def _counts_of(self, rows: Nodes) -> Floats:
-        """How many observations rows have; anything for those that are none."""
-        return self._table[rows, scalar_kernels.COUNT] if len(self._table) else np.zeros(len(rows))
-
     def _with_leaves(self, out: Floats, at: Nodes, above: Nodes, normals: Floats, slots: Nodes, scale: float) -> Floats:
         """A sample whose actions with rewards, which are at these places, are drawn from their mixtures."""
         kept = self.slots
@@ -230,8 +226,13 @@ class NoisyEngine(ScalarEngine):
     def slots_with_rewards(self, nodes: Nodes) -> Nodes:
         """(n,) the slots of actions; -1 for those without rewards."""
         found = self.slots.find(nodes)
-        rows = np.where(found >= 0, self.slots.row[found], -1)
-        return np.where((rows >= 0) & (self._counts_of(rows) > 0.0), found, -1).astype(np.int32)
+        known = np.flatnonzero(found >= 0)
+        rows = self.slots.row[found[known]]
+        known, rows = known[rows >= 0], rows[rows >= 0]
+        known = known[self._table[rows, scalar_kernels.COUNT] > 0.0]
+        slots = np.full(len(nodes), -1, dtype=np.int32)
+        slots[known] = found[known]
+        return slots
 
     def exceedance(self, slots: Nodes, limit: Floats, above: Floats, scale: float = 1.0) -> Floats:
         """(n, r) how likely actions with rewards are above (n, r) limits, given their parents, in scaled draws."""
@@ -299,7 +300,7 @@ class NoisyEngine(ScalarEngine):
 
         `mean` and `variance` are the posterior moments of the actions, which is all that is known of untouched ones.
         """
-        slots, points = self.slots_with_rewards(nodes), self._grid[1:]
+        slots, points = self.slots_with_rewards(nodes), self._grid[grids.FIRST_POINT :]
         n_most = max(len(points), kernels.longest(self._where))
         weights, means = np.zeros((2, len(nodes), n_most))
         variances = np.ones((len(nodes), n_most))

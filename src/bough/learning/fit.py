@@ -198,7 +198,14 @@ def fit(
         table = dict(zip(classes.labels, covariance, strict=True))
     known: tuple[Statistics | Observations, ...] = tuple(logs) if rows is None else tuple(rows)
     return PriorFit(
-        models, mean, table, noise if has_noise and not options.per_action else None, log_evidence, learned.converged, estimates, known
+        models,
+        mean,
+        table,
+        noise if has_noise and not options.per_action else None,
+        log_evidence,
+        learned.converged,
+        estimates,
+        known,
     )
 
 
@@ -277,14 +284,19 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         return -value, -gradient * unit
 
     lowest = objective.lowest(start, _FURTHEST, least_log_noise)
-    found = minimize(
-        descent,
-        np.zeros(len(start)),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
-        options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
-    )
+    steps = np.zeros(len(start))
+    while True:
+        found = minimize(
+            descent,
+            steps,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
+            options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
+        )
+        if not objective.refine():
+            break
+        steps = found.x
     parameters = start + unit * found.x
     objective.expect(0.0)
     _, gradient = objective.value_and_gradient(parameters)

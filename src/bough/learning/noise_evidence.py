@@ -15,7 +15,7 @@ import numpy as np
 from bough._arrays import Floats, Integers
 from bough.inference.kernels import forest as forest_kernels
 from bough.inference.kernels import noisy, scalar, scalar_draws
-from bough.inference.noise_grid import noise_grid, room_for
+from bough.inference.noise_grid import FINE, ROUGH, noise_grid, room_for
 from bough.inference.slots import grown
 from bough.learning.count_evidence import checked_evidence
 from bough.learning.forest import Forest
@@ -36,6 +36,8 @@ _ENOUGH = 3  # rewards of an action whose own variance tells where to begin
 
 class NoiseEvidence(ScalarEvidence):
     """The log evidence in d = 1; parameters are log-variances by group, then the logs of median, spread and floor."""
+
+    flat = 1e-3
 
     def __init__(
         self,
@@ -60,13 +62,16 @@ class NoiseEvidence(ScalarEvidence):
         self._pool = np.zeros((1, 3))
         self.mean = self._first_mean = self._centre if mean is None else mean
         self._near = _STILL
+        self._fineness = ROUGH
         self._first_noise = self._guess(sums.count, within)
 
     def _guess(self, count: Floats, within: Floats) -> PerAction:
         """Where the search begins: the spread of the actions' own variances, less what few rewards make of it."""
         total = max(float(within.sum()) / max(float((count - 1.0).sum()), 1.0), 1e-300)
         if not within.any():
-            total = math.exp(self.penalty.centre_of_noise) if self.penalty is not None else self.forest.reward_variance()
+            total = (
+                math.exp(self.penalty.centre_of_noise) if self.penalty is not None else self.forest.reward_variance()
+            )
         several = (count >= _ENOUGH) & (within > 1e-6 * total * count)
         median, spread = 0.5 * total, 0.5
         if several.sum() >= _ENOUGH:
@@ -91,7 +96,7 @@ class NoiseEvidence(ScalarEvidence):
 
     def curvature(self) -> Floats:
         nodes, n = self.by_group(self.forest.nodes_of_class.astype(np.float64)), len(self._rows)
-        return np.append(1.0 + 0.5 * nodes, [1.0 + 0.5 * n, 1.0 + n, 1.0 + 0.1 * n])
+        return np.append(1.0 + 0.5 * nodes, [1.0 + 0.5 * n, 1.0 + n, 1.0])
 
     def unpacked(self, parameters: Floats) -> tuple[Floats, Any]:
         """The variances by class, and the law of the noise."""
@@ -114,6 +119,18 @@ class NoiseEvidence(ScalarEvidence):
         best, _ = self.evidence(covariance, noise)
         return without if self.evidence(covariance, without)[0] >= best - 1e-3 else noise
 
+    def size_errors(self, parameters: Floats) -> Floats:
+        """As `Objective.size_errors`, by rough sums: the curvature of the evidence needs no more."""
+        self._fineness, self._near = ROUGH, _STILL
+        try:
+            return super().size_errors(parameters)
+        finally:
+            self._fineness = FINE
+
+    def refine(self) -> bool:
+        was_rough, self._fineness = self._fineness is ROUGH, FINE
+        return was_rough
+
     def expect(self, slope: float) -> None:
         """Have sites settle no further than matters where the slope is of this size."""
         self._near = min(max(_NEAR * slope, _STILL), _ROUGH)
@@ -121,7 +138,7 @@ class NoiseEvidence(ScalarEvidence):
     def evidence(self, variance: Floats, noise: Any) -> tuple[float, Floats]:
         """The log evidence, with its gradient by all log-variances and by the logs of what says the noise."""
         forest, state = self.forest, self._state
-        variance, grid = np.ascontiguousarray(variance), noise_grid(noise)
+        variance, grid = np.ascontiguousarray(variance), noise_grid(noise, self._fineness)
         self._mix(variance, grid)
         if not self._settled(variance):
             self._forget()  # where an evaluation has gone astray, the next begins anew

@@ -79,6 +79,10 @@ class Objective(ABC):
     def prepare(self) -> None:  # noqa: B027
         """Go closer to the maximum by cheaper means than the search; `start` stays what it is."""
 
+    def refine(self) -> bool:
+        """Told that the search has ended; whether it should go on from there, since what it saw was rough so far."""
+        return False
+
     def expect(self, slope: float) -> None:  # noqa: B027
         """Told how steep the last evaluation was, in standard errors: the next need not be much closer than that."""
 

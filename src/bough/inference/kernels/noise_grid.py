@@ -22,10 +22,11 @@ from bough.inference.kernels.jit import kernel
 U, W, LOG_W, LOG_PRIOR = range(4)
 # Columns of its first row, which has no point but says of the noise: the prior of u, the floor, and the step.
 CENTRE, SPREAD_OF_U, FLOOR, STEP = range(4)
+# Columns of its second row, which says how fine sums are: steps of an action's own grid in one deviation of its log
+# variance, at least; and how far below the top, as a logarithm, heights are left out where noise is less, and more.
+STEPS, FALL_BELOW, FALL_ABOVE = range(3)
+FIRST_POINT = 2
 
-STEPS = 1.25  # of a grid in one deviation of the log variance, at least
-FALL_BELOW = 22.0  # how far below the top, as a logarithm, heights are left out, where noise is less
-FALL_ABOVE = 45.0  # and where it is more: what an outlier of nine deviations makes up for
 _MANY, _FINE = 10.0, 0.3
 LEAST_ROOM = 96  # nodes of an action's own grid, at most
 _LOG_2_PI = math.log(2.0 * math.pi)
@@ -92,7 +93,7 @@ def _walked(
 def components(
     count: float,
     spread: float,
-    grid: Floats,  # (1 + G, 4)
+    grid: Floats,  # (2 + G, 4)
     variance: Floats,  # (room,)
     weight: Floats,  # (room,)
 ) -> tuple[int, float]:
@@ -103,7 +104,7 @@ def components(
     """
     half = 0.5 * (count - 1.0)
     constant = -half * _LOG_2_PI - 0.5 * math.log(count)
-    noise, grid = grid[0], grid[1:]
+    noise, fine, grid = grid[0], grid[1], grid[FIRST_POINT:]
     if len(grid) == 1:
         variance[0], weight[0] = grid[0, W], 1.0
         return 1, constant - half * grid[0, LOG_W] - 0.5 * spread / grid[0, W]
@@ -116,15 +117,15 @@ def components(
     _, curve = _slopes(grid[best, U], grid[best, W], half, spread, noise)
     # Where the floor is most of the noise, many rewards say what is above it, and e^u is in squares in an exponential.
     is_floored = half >= _MANY and noise[FLOOR] > 0.5 * grid[best, W]
-    is_inside = weight[0] <= top - FALL_BELOW and weight[end] <= top - FALL_ABOVE
-    if is_inside and not is_floored and -curve * (STEPS * noise[STEP]) ** 2 <= 1.0:
+    is_inside = weight[0] <= top - fine[FALL_BELOW] and weight[end] <= top - fine[FALL_ABOVE]
+    if is_inside and not is_floored and -curve * (fine[STEPS] * noise[STEP]) ** 2 <= 1.0:
         first, last = best, best
         for j in range(best):
-            if weight[j] >= top - FALL_BELOW:
+            if weight[j] >= top - fine[FALL_BELOW]:
                 first = j
                 break
         for j in range(end, best, -1):
-            if weight[j] >= top - FALL_ABOVE:
+            if weight[j] >= top - fine[FALL_ABOVE]:
                 last = j
                 break
         n = last - first + 1
@@ -138,15 +139,15 @@ def components(
         elif best == end:
             high = max(high, math.log(max(spread, 1e-300)) + 1.0)
         u, curve = _mode(u, low, high, half, spread, noise)
-        step = 1.0 / (STEPS * math.sqrt(curve))
+        step = 1.0 / (fine[STEPS] * math.sqrt(curve))
         if is_floored:
             step = min(step, _FINE)
         top = _height(u, noise[FLOOR] + math.exp(u), half, spread, noise)
-        n = _walked(u - step, -step, FALL_BELOW, top, 0, half, spread, noise, variance, weight)
+        n = _walked(u - step, -step, fine[FALL_BELOW], top, 0, half, spread, noise, variance, weight)
         for k in range(n // 2):
             variance[k], variance[n - 1 - k] = variance[n - 1 - k], variance[k]
             weight[k], weight[n - 1 - k] = weight[n - 1 - k], weight[k]
-        n = _walked(u, step, FALL_ABOVE, top, n, half, spread, noise, variance, weight)
+        n = _walked(u, step, fine[FALL_ABOVE], top, n, half, spread, noise, variance, weight)
         constant += math.log(step / noise[SPREAD_OF_U]) - 0.5 * _LOG_2_PI
     total = 0.0
     for k in range(n):
