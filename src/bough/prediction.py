@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from bough import _checks
-from bough._arrays import Floats, Nodes
+from bough._arrays import Floats
 from bough._frames import make_frame
 from bough.data.rows import checked_context
 from bough.explanation import one_type
@@ -28,7 +28,12 @@ _AT_ONCE = 1_000  # actions
 
 
 class Prediction(NamedTuple):
-    """The next reward of an action: its mean, and the ends of an interval; made by `Posterior.predictive`."""
+    """The next reward of an action: its mean, and the ends of an interval; made by `Posterior.predictive`.
+
+    >>> import bough
+    >>> bough.Posterior(bough.PoissonModel(bough.Tree.from_nested(["left", "right"]))).predictive("left").high
+    16.0
+    """
 
     mean: Any
     low: Any
@@ -118,7 +123,7 @@ def noise_frame(posterior: Answers, level: Any, backend: str | None) -> Any:
         found = engine.noisy_actions()
         names = one_type(model.tree.node_names.names(found.nodes))
     median, low, high = noise_quantiles(found, model.likelihood.per_action, (0.5, tail, 1.0 - tail))
-    counts = np.rint(found.count).astype(np.int64)
+    counts = np.rint(found.counts).astype(np.int64)
     columns = {"name": names, "median": median, "low": low, "high": high, "observations": counts}
     return make_frame(columns, backend)
 
@@ -131,7 +136,7 @@ def noise_quantiles(actions: NoisyActions, noise: PerAction, shares: tuple[float
         return found
     for start in range(0, n, _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        u, at_most = _laws(NoisyActions(*(column[part] for column in actions)), noise)
+        u, at_most = _laws(actions.at(part), noise)
         for values, share in zip(found, shares, strict=True):
             after = np.minimum((at_most < share).sum(axis=1), u.shape[1] - 1)
             rows = np.arange(len(u))
@@ -144,8 +149,8 @@ def noise_quantiles(actions: NoisyActions, noise: PerAction, shares: tuple[float
 
 def _laws(actions: NoisyActions, noise: PerAction) -> tuple[Floats, Floats]:
     """(n, points) log variances beyond the floor, and how likely each action's is at most that."""
-    centre, count = np.log(noise.median), actions.count[:, None]
-    low = np.full(len(count), centre - _REACH * noise.spread) - 0.5 * np.minimum(actions.count, 2.0)
+    centre, count = np.log(noise.median), actions.counts[:, None]
+    low = np.full(len(count), centre - _REACH * noise.spread) - 0.5 * np.minimum(actions.counts, 2.0)
     high = np.maximum(centre + _REACH * noise.spread, np.log(np.maximum(actions.spread, 1e-300)) + 1.0)
     steps = np.linspace(0.0, 1.0, _POINTS)
     for _ in range(_ROUNDS):

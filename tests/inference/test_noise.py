@@ -348,7 +348,7 @@ def test_many_decisions_at_once_are_decisions():
     model, names, rewards = filled()
     agent = bough.HierTS(model, seed=5)
     agent.update(names, rewards)
-    assert set(agent.decide_many(50)) <= set(list(TWO.actions))
+    assert set(agent.decide_many(50)) <= set(TWO.actions)
 
 
 # -- noise and predictions -------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def test_the_closed_loop_is_calibrated_in_nodes_and_in_noise():
         ranks[run] = (draws[:, [0, 1, 3]] < truth[[0, 1, 3]]).sum(axis=0)
         actions = agent.posterior._engine.noisy_actions()
         quantiles = np.array(noise_quantiles(actions, noise, edges))
-        most = int(actions.count.argmax())
+        most = int(actions.counts.argmax())
         places.append(int((quantiles[:, most] < variance[actions.nodes[most]]).sum()))
     for column in ranks.T:
         assert chisquare(np.bincount(column // 4, minlength=bins)).pvalue > FALSE_ALARM

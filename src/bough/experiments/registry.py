@@ -21,13 +21,14 @@ EXPERIMENTS = {
     "clicks": "bough.experiments.clicks:experiment",
     "drift": "bough.experiments.drift:experiment",
     "explore": "bough.experiments.explore:experiment",
+    "noise": "bough.experiments.noise:experiment",
     "classes": "bough.experiments.classes:experiment",
     "catalogue": "bough.experiments.catalogue:experiment",
 }
 """By name, where the function is that makes it. It takes `Options`; where its data are not here it says so with a
 `MissingDataError`."""
 
-ON_REQUEST = ("drift", "explore")
+ON_REQUEST = ("drift", "explore", "noise")
 """Those that take minutes and run only where they are named."""
 
 

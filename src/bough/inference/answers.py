@@ -283,7 +283,7 @@ class Answers(ABC):
     def _winners(
         self, candidates: Nodes | None, excluded: Nodes, restored: Nodes = _NOTHING, scale: float = 1.0
     ) -> tuple[Contest, Winners] | None:
-        """How likely each action is to be the best, exactly; None in contexts, of mixtures, and where it takes too long.
+        """How likely each action is to be the best, exactly; None in contexts, of mixtures, or if it takes long.
 
         Of the candidates, or of all but the excluded and the retired, some of which may be restored for this, in a draw
         whose deviations from the mean are times the scale. What was found is kept until something changes.

@@ -44,13 +44,13 @@ def noise_grid(noise: PerAction, fineness: Fineness = FINE) -> Floats:
     """
     centre, spread, floor = math.log(noise.median), noise.spread, noise.floor
     if spread == 0.0:
-        u, log_prior, step = np.array([centre]), np.zeros(1), 1.0
+        places, step, log_prior = np.zeros(1), 1.0, np.zeros(1)
     else:
         step = min(fineness.widest_step, fineness.step * spread)
         reach = math.ceil(_REACH * spread / step)
-        places = np.arange(-reach, reach + 1)
-        u = centre + step * places
-        log_prior = -0.5 * (step / spread * places) ** 2 + math.log(step / spread) - 0.5 * math.log(2.0 * math.pi)
+        places = np.arange(-reach, reach + 1, dtype=np.float64)
+        log_prior = -0.5 * np.square(step / spread * places) + math.log(step / spread) - 0.5 * math.log(2.0 * math.pi)
+    u = centre + step * places
     w = floor + np.exp(u)
     about = np.array([[centre, spread, floor, step], [*fineness[2:], 0.0]])
     return np.concatenate([about, np.stack([u, w, np.log(w), log_prior], axis=1)])

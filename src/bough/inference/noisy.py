@@ -1,8 +1,8 @@
 """The posterior of a K-armed model whose actions have noise variances of their own.
 
 The tree is the Gaussian one of scalar.py, with sites at the actions as in propagation.py. With its noise variance
-integrated out, what an action's rewards say is a finite mixture of normals (kernels/noise_grid.py), so that a site is in
-closed form: cavity times site has the mean and the variance of cavity times mixture. Where rewards contradict the
+integrated out, what an action's rewards say is a finite mixture of normals (kernels/noise_grid.py), so that a site is
+in closed form: cavity times site has the mean and the variance of cavity times mixture. Where rewards contradict the
 cavity so that it gets wider, the site's precision is zero, and its mean is right. docs/noise.md has the formulas.
 
 Given its parent, an action with rewards is an exact draw from a mixture of normals, and not normal: such actions are
@@ -11,7 +11,7 @@ drawn, wherever others would be searched or integrated. What has no rewards is a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class NoisyActions(NamedTuple):
     """What is known of the noise of the actions with rewards, each by itself."""
 
     nodes: Nodes
-    count: Floats
+    counts: Floats
     spread: Floats
     """The squares of their rewards around their mean."""
     off: Floats
@@ -47,11 +47,16 @@ class NoisyActions(NamedTuple):
     variance: Floats
     """The variance of that."""
 
+    def at(self, part: slice) -> NoisyActions:
+        """Some of them."""
+        nodes, counts, spread, off, variance = self
+        return NoisyActions(nodes[part], counts[part], spread[part], off[part], variance[part])
+
 
 class NoisyEngine(ScalarEngine):
     """The engine of scalar.py, with a mixture of normals at its actions."""
 
-    _learned = (*ScalarEngine._learned, "_where", "_pool")
+    _learned: ClassVar[tuple[str, ...]] = (*ScalarEngine._learned, "_where", "_pool")
     _says_what_it_counts = False
 
     def __init__(self, model: Model) -> None:
@@ -274,7 +279,7 @@ class NoisyEngine(ScalarEngine):
         return means, variances
 
     def _widened(self) -> tuple[Nodes, Floats, Floats]:
-        """The actions whose rewards contradict all others', so that their sites do not say how wide they are; moments."""
+        """The actions whose rewards contradict the rest, so that no site says how wide they are; their moments."""
         self._made_good()
         slots = self._observed_slots
         slots = slots[self._table[self.slots.row[slots], kernels.SITE_M] == 0.0]

@@ -33,7 +33,7 @@ from bough.model.model import Model
 class ScalarEngine(TableEngine):
     """State and operations of the posterior of a K-armed model; nodes and rewards come in checked."""
 
-    _learned = ("_state", "_law")
+    _learned: ClassVar[tuple[str, ...]] = ("_state", "_law")
     _says_what_it_counts: ClassVar[bool] = True
     """Whether actions say half as much where their rewards count half, so that these need not be looked at."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bough._arrays import Floats, Integers
+from bough._arrays import Flags, Floats, Integers
 from bough.inference.kernels import forest as forest_kernels
 from bough.inference.kernels import noisy, scalar, scalar_draws
 from bough.inference.noise_grid import FINE, ROUGH, noise_grid, room_for
@@ -30,7 +30,8 @@ _NEAR = 1e-2  # the same during the search, as a share of the slope
 _ROUGH = 1e-2  # the same, at most
 _LEAST_SPREAD, _MOST_SPREAD = 0.02, 8.0  # a spread that comes out as the least is asked whether it is zero
 _SPREAD_WIDTH = 4.0  # of the penalty on the floor, relative to that on variances: little is known of it
-_FLOOR = 1e-3  # of the typical noise: where the search for the floor begins, and the penalty's centre
+_LEAST_FLOOR = 1e-3  # of the typical noise: with less, actions that always earn the same would decide everything
+_FLOOR = 3e-3  # the same: where the search for the floor begins, and the penalty's centre
 _ENOUGH = 3  # rewards of an action whose own variance tells where to begin
 
 
@@ -64,6 +65,7 @@ class NoiseEvidence(ScalarEvidence):
         self._near = _STILL
         self._fineness = ROUGH
         self._first_noise = self._guess(sums.count, within)
+        self._least_log_floor = math.log(_LEAST_FLOOR * self._first_noise.median)
 
     def _guess(self, count: Floats, within: Floats) -> PerAction:
         """Where the search begins: the spread of the actions' own variances, less what few rewards make of it."""
@@ -91,8 +93,14 @@ class NoiseEvidence(ScalarEvidence):
 
     def lowest(self, start: Floats, furthest: float, least_log_noise: float) -> Floats:
         found = np.full(len(start), -furthest)
-        found[-3:] = np.array([least_log_noise, math.log(_LEAST_SPREAD), least_log_noise]) - start[-3:]
-        return np.minimum(found, 0.0)
+        found[-3:] = np.array([least_log_noise, math.log(_LEAST_SPREAD), self._least_log_floor]) - start[-3:]
+        return np.asarray(np.minimum(found, 0.0), dtype=np.float64)
+
+    def are_free(self, parameters: Floats) -> Flags:
+        found = super().are_free(parameters)
+        found[-2] = parameters[-2] > math.log(_LEAST_SPREAD) + 1e-6
+        found[-1] = parameters[-1] > self._least_log_floor + 1e-6
+        return found
 
     def curvature(self) -> Floats:
         nodes, n = self.by_group(self.forest.nodes_of_class.astype(np.float64)), len(self._rows)

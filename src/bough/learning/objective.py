@@ -114,23 +114,29 @@ class Objective(ABC):
     def sizes(self, parameters: Floats) -> Floats:
         """(n_classes,) the variance of each class; of a covariance, the mean of its diagonal."""
 
+    def are_free(self, parameters: Floats) -> Flags:  # noqa: ARG002
+        """(n,) the sizes and the noise: whether each is where the evidence has it, and not where it had to stop."""
+        return np.ones(self.n_groups + self.n_noise, dtype=np.bool_)
+
     def size_errors(self, parameters: Floats) -> Floats:
         """The standard errors of the logarithms of the groups' sizes and of the noise, from the curvature; inf where
 
         that is flat.
         """
         n = self.n_groups + self.n_noise
-        hessian = np.empty((n, n))
-        for i, step in enumerate(np.eye(n) * _STEP):
+        free, errors = np.flatnonzero(self.are_free(parameters)), np.zeros(n)
+        hessian = np.empty((len(free), len(free)))
+        for i, step in enumerate(np.eye(n)[free] * _STEP):
             ahead, behind = self.scale_gradient(parameters, step), self.scale_gradient(parameters, -step)
-            hessian[i] = (ahead - behind) / (2.0 * _STEP)
+            hessian[i] = (ahead - behind)[free] / (2.0 * _STEP)
         information = -(hessian + hessian.T) / 2.0
-        values, vectors = np.linalg.eigh(information) if n else (np.empty(0), np.empty((0, 0)))
+        values, vectors = np.linalg.eigh(information) if len(free) else (np.empty(0), np.empty((0, 0)))
         # A standard error of a thousand in the logarithm is no knowledge, and differences have their rounding.
         flat = values <= 1e-6 + 1e-8 * values.max(initial=0.0)
         variances = np.square(vectors[:, ~flat]) @ (1.0 / values[~flat])
         unknown = (np.square(vectors[:, flat]) > 1e-6).any(axis=1)
-        return np.sqrt(np.where(unknown, np.inf, variances))
+        errors[free] = np.sqrt(np.where(unknown, np.inf, variances))
+        return errors
 
 
 def _unreported(_: int) -> None:

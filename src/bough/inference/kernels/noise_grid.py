@@ -36,7 +36,7 @@ _LOG_2_PI = math.log(2.0 * math.pi)
 def _height(u: float, w: float, half: float, spread: float, noise: Floats) -> float:
     """The log of the integrand, without constants."""
     off = (u - noise[CENTRE]) / noise[SPREAD_OF_U]
-    return -half * math.log(w) - 0.5 * spread / w - 0.5 * off * off
+    return float(-half * math.log(w) - 0.5 * spread / w - 0.5 * off * off)
 
 
 @kernel

@@ -101,7 +101,7 @@ class NoisyGrids:
         out = np.empty(len(parents))
         for i, p in enumerate(parents.tolist()):
             out[i] = _log_sum(
-                np.log(weight + 1e-300) + self._log_normal(np.float64(average - p), self._variance[leaf] + c)
+                np.log(weight + 1e-300) + self._log_normal(np.asarray(average - p), self._variance[leaf] + c)
             )
         return out
 
