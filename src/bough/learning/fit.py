@@ -247,7 +247,10 @@ def _objective(forest: Forest, group: Integers, options: FitOptions, total: floa
             return ScalarSiteEvidence(*start, options.model)
         return VectorSiteEvidence(*start, options.structure, options.model)
     if options.per_action:
-        return NoiseEvidence(forest, covariance, group, options.mean, penalty, options.model)
+        own = NoiseEvidence(forest, covariance, group, options.mean, penalty, options.model)
+        one = ScalarEvidence(forest, covariance, group, noise, True, options.mean, penalty)
+        own.begin_at(_maximised(one, math.log(_LEAST_NOISE * total))[0][: own.n_groups])
+        return own
     if dim is None:
         return ScalarEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
     return VectorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty, options.structure)
@@ -284,19 +287,15 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         return -value, -gradient * unit
 
     lowest = objective.lowest(start, _FURTHEST, least_log_noise)
-    steps = np.zeros(len(start))
-    while True:
-        found = minimize(
-            descent,
-            steps,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
-            options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
-        )
-        if not objective.refine():
-            break
-        steps = found.x
+    found = minimize(
+        descent,
+        np.zeros(len(start)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
+        options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
+    )
+    objective.refine()
     parameters = start + unit * found.x
     objective.expect(0.0)
     _, gradient = objective.value_and_gradient(parameters)

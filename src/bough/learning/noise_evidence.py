@@ -24,6 +24,7 @@ from bough.learning.scalar_evidence import ScalarEvidence
 from bough.model.model import Model
 from bough.model.noise import PerAction
 
+_FURTHEST_START = 5.0  # from equal shares, as logarithms
 _BOLD, _MOST_SWEEPS = 20, 200
 _STILL = 1e-8  # how far a cavity may move, in its standard deviations, and a site stay as it is
 _NEAR = 1e-2  # the same during the search, as a share of the slope
@@ -39,6 +40,7 @@ class NoiseEvidence(ScalarEvidence):
     """The log evidence in d = 1; parameters are log-variances by group, then the logs of median, spread and floor."""
 
     flat = 1e-3
+    is_slow = True
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class NoiseEvidence(ScalarEvidence):
         self.mean = self._first_mean = self._centre if mean is None else mean
         self._near = _STILL
         self._fineness = ROUGH
+        self._size_off = np.zeros(len(self._size))
         self._first_noise = self._guess(sums.count, within)
         self._least_log_floor = math.log(_LEAST_FLOOR * self._first_noise.median)
 
@@ -88,8 +91,12 @@ class NoiseEvidence(ScalarEvidence):
     def n_noise(self) -> int:
         return 3
 
+    def begin_at(self, log_sizes: Floats) -> None:
+        """Have the search begin at these sizes: where it ends with one noise variance for all, which is found soon."""
+        self._size_off = np.clip(log_sizes - np.log(self._size), -_FURTHEST_START, _FURTHEST_START)
+
     def start(self) -> Floats:
-        return np.asarray(np.log(np.append(self._size, self._first_noise)))
+        return np.append(np.log(self._size) + self._size_off, np.log(np.array(self._first_noise)))
 
     def lowest(self, start: Floats, furthest: float, least_log_noise: float) -> Floats:
         found = np.full(len(start), -furthest)
@@ -135,9 +142,8 @@ class NoiseEvidence(ScalarEvidence):
         finally:
             self._fineness = FINE
 
-    def refine(self) -> bool:
-        was_rough, self._fineness = self._fineness is ROUGH, FINE
-        return was_rough
+    def refine(self) -> None:
+        self._fineness = FINE
 
     def expect(self, slope: float) -> None:
         """Have sites settle no further than matters where the slope is of this size."""

@@ -27,6 +27,7 @@ class Objective(ABC):
 
     furthest = 30.0  # how far above its start a logarithm may go
     flat = 1e-7  # the gradient at which the search ends, in standard errors of a parameter
+    is_slow = False  # so that differences of the gradient are taken to one side
     mean: Any  # the prior mean at the last evaluation
     mean_error: Any  # its standard error; zero where it is given
 
@@ -79,9 +80,8 @@ class Objective(ABC):
     def prepare(self) -> None:  # noqa: B027
         """Go closer to the maximum by cheaper means than the search; `start` stays what it is."""
 
-    def refine(self) -> bool:
-        """Told that the search has ended; whether it should go on from there, since what it saw was rough so far."""
-        return False
+    def refine(self) -> None:  # noqa: B027
+        """Told that the search has ended: what is asked from now on is to be as good as it gets."""
 
     def expect(self, slope: float) -> None:  # noqa: B027
         """Told how steep the last evaluation was, in standard errors: the next need not be much closer than that."""
@@ -126,9 +126,11 @@ class Objective(ABC):
         n = self.n_groups + self.n_noise
         free, errors = np.flatnonzero(self.are_free(parameters)), np.zeros(n)
         hessian = np.empty((len(free), len(free)))
+        here = self.scale_gradient(parameters, np.zeros(n)) if self.is_slow else None
         for i, step in enumerate(np.eye(n)[free] * _STEP):
-            ahead, behind = self.scale_gradient(parameters, step), self.scale_gradient(parameters, -step)
-            hessian[i] = (ahead - behind)[free] / (2.0 * _STEP)
+            ahead = self.scale_gradient(parameters, step)
+            behind = self.scale_gradient(parameters, -step) if here is None else here
+            hessian[i] = (ahead - behind)[free] / ((2.0 if here is None else 1.0) * _STEP)
         information = -(hessian + hessian.T) / 2.0
         values, vectors = np.linalg.eigh(information) if len(free) else (np.empty(0), np.empty((0, 0)))
         # A standard error of a thousand in the logarithm is no knowledge, and differences have their rounding.
