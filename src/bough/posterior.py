@@ -407,7 +407,7 @@ class Posterior(Living):
         >>> clicks = bough.Posterior(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=-2.0))
         >>> clicks.update("left", 30, trials=100)
         >>> clicks.predictive("left", trials=50)[1:]
-        (7.0, 24.0)
+        (8.0, 23.0)
         """
         return predictive(self, action, level, context, trials, exposure)
 
@@ -424,7 +424,7 @@ class Posterior(Living):
         >>> posterior.update(["steady"] * 4 + ["wild"] * 4, [1.0, 1.1, 0.9, 1.0, 3.0, -2.0, 1.0, -3.0])
         >>> frame = posterior.noise(backend="polars")
         >>> frame["name"].to_list(), frame["median"].round(2).to_list()
-        (['steady', 'wild'], [0.18, 2.9])
+        (['steady', 'wild'], [0.24, 4.03])
         """
         return noise_frame(self, level, backend)
 

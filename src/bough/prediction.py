@@ -32,7 +32,7 @@ class Prediction(NamedTuple):
 
     >>> import bough
     >>> bough.Posterior(bough.PoissonModel(bough.Tree.from_nested(["left", "right"]))).predictive("left").high
-    16.0
+    17.0
     """
 
     mean: Any

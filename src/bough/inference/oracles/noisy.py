@@ -52,7 +52,7 @@ class NoisyGrids:
     >>> model = bough.GaussianModel(tree, noise=bough.per_action(1.0, 1.0, 0.01))
     >>> exact = NoisyGrids(model, {"left": [1.0, 2.0], "right": [0.5]})
     >>> exact.mean.round(3)
-    array([0.508, 0.965, 0.506])
+    array([0.573, 1.183, 0.535])
     """
 
     def __init__(self, model: GaussianModel, rewards: dict[Any, list[float]], points: int = 1201) -> None:
