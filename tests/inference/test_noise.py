@@ -465,3 +465,11 @@ def test_what_cannot_be_is_refused_elsewhere_too():
         bough.theory.regret_bound(model, rounds=10)
     with pytest.raises(ValueError, match="on a device"):
         bough.batch.Scorer(bough.Posterior(model), device="cpu")
+
+
+def test_evaluation_refuses_it_with_the_reason():
+    model = bough.GaussianModel(STAR, noise=NOISE)
+    log = {"action": ["a", "b", "c"] * 4, "reward": np.arange(12.0), "propensity": np.full(12, 1 / 3)}
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="noise variance per action"):
+        bough.evaluate({"a": {"a": 1.0}}, pandas.DataFrame(log), STAR, model=model)
