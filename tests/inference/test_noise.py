@@ -473,3 +473,25 @@ def test_evaluation_refuses_it_with_the_reason():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="noise variance per action"):
         bough.evaluate({"a": {"a": 1.0}}, pandas.DataFrame(log), STAR, model=model)
+
+
+def test_a_copy_goes_on_by_itself_and_shares_nothing_that_changes():
+    model, names, rewards = filled(n=60)
+    agent = bough.HierTS(model, seed=0)
+    agent.update(names[:30], rewards[:30])
+    before = agent.posterior.mean.copy()
+    twin = agent.posterior._twin()
+    for name in ("_scratch", "_pool", "_where", "_table"):
+        assert not np.shares_memory(getattr(twin._engine, name), getattr(agent.posterior._engine, name))
+    twin.update(names[30:], rewards[30:])
+    np.testing.assert_array_equal(agent.posterior.mean, before)
+    direct = bough.Posterior(model)
+    direct.update(names, rewards)
+    same(twin, direct)
+
+
+def test_kernels_are_warm_and_decisions_made_after_warming_up():
+    agent = bough.HierTS(bough.GaussianModel(bough.Tree.balanced(3, 2), noise=NOISE), seed=0)
+    bough.warm_up(agent)
+    assert agent.decide() in set(agent.posterior.model.tree.actions)
+    assert agent.posterior.n_observations == 0

@@ -56,7 +56,7 @@ class NoisyActions(NamedTuple):
 class NoisyEngine(ScalarEngine):
     """The engine of scalar.py, with a mixture of normals at its actions."""
 
-    _learned: ClassVar[tuple[str, ...]] = (*ScalarEngine._learned, "_where", "_pool")
+    _learned: ClassVar[tuple[str, ...]] = (*ScalarEngine._learned, "_where", "_pool", "_scratch")
     _says_what_it_counts = False
 
     def __init__(self, model: Model) -> None:
