@@ -220,7 +220,7 @@ class NoisyEngine(ScalarEngine):
         values, scratch = np.empty((2, n))
         while not kernels.draw_best(
             normals, uniforms, kept._parent, kept._choosable, kept._row, kept._class, self._variance, self._mean,
-            self._law, self._where, self._pool, all_matter, values, scratch,
+            self._law, self._where, self._pool, all_matter, values, scratch, self._scratch[0],
         ):  # fmt: skip
             uniforms = np.concatenate([uniforms, rng.random(len(uniforms))])
         if scale != 1.0:

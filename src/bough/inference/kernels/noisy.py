@@ -423,13 +423,14 @@ def draw_best(
     all_matter: bool,
     out: Floats,  # (T,)
     most: Floats,  # (T,) scratch
+    part: Floats,  # (most components,) scratch
 ) -> bool:
     """Overwrites out with a joint draw, parameters by slot, in which not all actions need matter.
 
     Then those that cannot be the best, whichever their components are, have a value that is no higher than the best.
     False where it would have taken more uniforms.
     """
-    part, best, first, used = np.empty(longest(where)), -math.inf, -1, 0
+    best, first, used = -math.inf, -1, 0
     for slot in range(len(out)):
         above = out[parent[slot]] if slot > 0 else mean
         row = slot_row[slot]
