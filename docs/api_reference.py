@@ -63,7 +63,7 @@ WORDS = {
     "nested": "dict of dicts and lists",
     "node": "name of a node, or None",
     "nodes": "array of node numbers",
-    "noise": 'number, or "learn"',
+    "noise": 'number, "learn" or "per action"',
     "normals": "array of standard normal numbers",
     "options": "options of the policy",
     "paths": "list of paths, or a `Tree`",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bough.model.features import Features
     from bough.model.gaussian import GaussianModel
     from bough.model.model import MeanReward
+    from bough.model.noise import per_action
     from bough.model.poisson import PoissonModel
     from bough.policies.base import Policy
     from bough.policies.baselines import BayesUCB, BetaTS, Greedy
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from bough.policies.thompson import TS, FlatTS, HierTS
     from bough.policies.warm_up import warm_up
     from bough.posterior import Posterior
+    from bough.prediction import Prediction
     from bough.service.agent_page import write_dashboard
     from bough.simulation import problems
     from bough.simulation.result import Comparison, Simulation
@@ -81,6 +83,7 @@ _HOME = {
     "PolicyDiagnostics": "bough.evaluation.diagnostics",
     "PolicyValue": "bough.evaluation.report",
     "Posterior": "bough.posterior",
+    "Prediction": "bough.prediction",
     "PriorFit": "bough.learning.report",
     "Problem": "bough.simulation.worlds",
     "Propensity": "bough.policies.propensity",
@@ -103,6 +106,7 @@ _HOME = {
     "fit_drift": "bough.learning.drift",
     "fit_prior": "bough.learning.fit",
     "gibbs": "bough.mcmc",
+    "per_action": "bough.model.noise",
     "prior_from_features": "bough.learning.feature_prior",
     "problems": "bough.simulation.problems",
     "replay": "bough.evaluation.replay",
@@ -148,6 +152,7 @@ __all__ = [
     "PolicyDiagnostics",
     "PolicyValue",
     "Posterior",
+    "Prediction",
     "PriorFit",
     "Problem",
     "Propensity",
@@ -169,6 +174,7 @@ __all__ = [
     "fit_drift",
     "fit_prior",
     "gibbs",
+    "per_action",
     "prior_from_features",
     "problems",
     "replay",

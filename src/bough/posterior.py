@@ -22,6 +22,7 @@ from bough.inference.engines import engine_for
 from bough.inference.living import Living, close
 from bough.model.files import model_contents, restored_model
 from bough.model.model import Model
+from bough.prediction import Prediction, noise_frame, predictive
 
 _KIND = "posterior"
 
@@ -430,6 +431,46 @@ class Posterior(Living):
         'The best 1 of 2 actions, with 95% intervals'
         """
         return plot_best(self, level, top, context, ax)
+
+    def predictive(
+        self, action: Any, level: float = 0.95, context: Any = None, *, trials: Any = None, exposure: Any = None
+    ) -> Prediction:
+        """What the next reward of an action may be: its mean, and the interval that holds it with that probability.
+
+        The interval has both the noise of a reward and how uncertain the action's mean is, so that it stays wide where
+        rewards are noisy, however many there were. Of a list of actions arrays come back. A contextual model needs a
+        `context`. Of clicks it is the number of them in so many `trials`, and of counts that in so much `exposure`, 1
+        where they are left out.
+
+        >>> import bough
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
+        >>> posterior.update(["left", "left"], [1.0, 2.0])
+        >>> mean, low, high = posterior.predictive("left")
+        >>> round(mean, 2), round(low, 2), round(high, 2)
+        (1.2, -1.12, 3.52)
+        >>> clicks = bough.Posterior(bough.BernoulliModel(bough.Tree.from_nested(["left", "right"]), mean=-2.0))
+        >>> clicks.update("left", 30, trials=100)
+        >>> clicks.predictive("left", trials=50)[1:]
+        (8.0, 23.0)
+        """
+        return predictive(self, action, level, context, trials, exposure)
+
+    def noise(self, level: float = 0.95, backend: str | None = None) -> Any:
+        """A frame with one row per action that has rewards: how noisy it is, in a model with noise per action.
+
+        Its columns are name, median, low, high and observations. `median`, `low` and `high` are those of the action's
+        noise variance, with `level` between the last two. `backend` is "pandas", "polars" or "pyarrow"; the first of
+        them that is installed where it is None.
+
+        >>> import bough
+        >>> noise = bough.per_action(median=1.0, spread=1.0, floor=0.001)
+        >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["steady", "wild"]), noise=noise))
+        >>> posterior.update(["steady"] * 4 + ["wild"] * 4, [1.0, 1.1, 0.9, 1.0, 3.0, -2.0, 1.0, -3.0])
+        >>> frame = posterior.noise(backend="polars")
+        >>> frame["name"].to_list(), frame["median"].round(2).to_list()
+        (['steady', 'wild'], [0.24, 4.03])
+        """
+        return noise_frame(self, level, backend)
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -332,9 +332,10 @@ def uniform_regret(model: GaussianModel, rounds: int) -> float:
 
 def _check_scalar(model: GaussianModel) -> None:
     if not isinstance(model, Model) or not model.kind.is_conjugate:
-        raise ValueError(f"model is a {type(model).__name__}; the theory is that of a bough.GaussianModel")
+        what = type(model).__name__ if getattr(model, "noise", None) is None else repr(model)
+        raise ValueError(f"model is a {what}; the theory is that of a bough.GaussianModel with one noise_variance")
     if not model.is_scalar:
         raise ValueError(f"the theory is for K-armed models; this one has parameters of length {model.dim}")
-    model.refuse_factors("the theory does not speak of a model")
+    model._refuse_factors("the theory does not speak of a model")
     if model.drift is not None:
         raise ValueError(f"the theory is for actions that stand still; this model has drift={model.drift!r}")

@@ -195,7 +195,7 @@ BAD_FITS = {
     "no levels": (["log.csv", "--tree", "products.csv", "--levels", ",", *COLUMNS], "--levels is ','"),
     "bad noise": (
         ["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--noise-variance", "x"],
-        "--noise-variance has 'x'; give a number or \"learn\"",
+        '--noise-variance has \'x\'; give a number, "learn" or "per action"',
     ),
     "bad root": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--root", "x"], "--root has 'x'"),
     "bad penalty": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad", "--penalty", "-1"], "penalty is -1.0"),

@@ -487,3 +487,13 @@ def test_what_was_played_on_request_stays_in_the_report(tmp_path, monkeypatch):
     assert cli.main(["reproduce", "greed", "--out", str(tmp_path)]) == 0
     assert cli.main(["reproduce", "--out", str(tmp_path)]) == 0
     assert "## greed: Greed on a bush" in (tmp_path / "report.md").read_text()
+
+
+def test_noise_per_action_is_played_and_judged(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bough.experiments.noise.find_spec", lambda _: None)  # without the grocery, which takes a while
+    assert "noise" not in [experiment.name for experiment in make_plan((), Options()).wanted]
+    assert cli.main(["reproduce", "noise", "--runs", "2", "--rounds", "30", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    assert "Noise that differs: per action below one variance" in capsys.readouterr().out
+    report = (tmp_path / "report.md").read_text()
+    assert "| median 1, spread 2 | 1000 |" in report
+    assert "are not installed" in report

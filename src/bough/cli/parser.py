@@ -194,7 +194,10 @@ def _add_fit(subparsers: Any) -> None:
         "--by", choices=("depth", "height"), default="depth", help="nodes that share a variance (default: %(default)s)"
     )
     command.add_argument(
-        "--noise-variance", default="learn", metavar="V", help="of a Gaussian reward (default: %(default)s)"
+        "--noise-variance",
+        default="learn",
+        metavar="V",
+        help='of a Gaussian reward; "per action" for one of its own for each (default: %(default)s)',
     )
     command.add_argument(
         "--root", default=None, metavar="V", help="variance of the root, which is not learned (default: 0)"

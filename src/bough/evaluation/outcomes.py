@@ -311,7 +311,12 @@ def _checked_model(model: Any, tree: Tree, rows: LoggedRows | None) -> Any:
     prior = model if isinstance(model, Model) else model.model
     if prior.tree is not tree and not np.array_equal(np.asarray(prior.tree.actions), np.asarray(tree.actions)):
         raise ValueError("the model's tree has other actions than the given tree, or in another order; give the same")
-    prior.refuse_factors("rewards are not predicted by a model")
+    prior._refuse_factors("rewards are not predicted by a model")
+    if prior.kind.has_own_noise:
+        raise ValueError(
+            f"model is {prior!r}, with a noise variance per action; what a row adds to its own prediction has no "
+            "closed form there: give a model with noise_variance, or mean rewards"
+        )
     if prior.is_scalar != (rows is None):
         raise ValueError(
             f"model is {model!r}; give one {'without' if rows is None else 'with'} contexts, as the log is"

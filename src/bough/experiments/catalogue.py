@@ -27,12 +27,11 @@ from bough.experiments.grocery import (
     learned_prior,
     plain_problem,
     tables,
+    weak_prior,
 )
 from bough.experiments.options import MissingDataError, Options
 from bough.experiments.tables import table
 from bough.learning.fit import fit_prior
-from bough.model.covariance import by_depth
-from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 from bough.plotting import regret_panels
 from bough.policies.thompson import TS, FlatTS, HierTS
@@ -210,12 +209,6 @@ what a run loses beyond is what it takes to find it, or comes of settling on som
 
 
 # -- policies that know less -----------------------------------------------------------------------
-
-
-def weak_prior(model: Model) -> GaussianModel:
-    """What a user would start with: mean 0, a variance of 1 in equal parts on the levels, and noise of variance 1."""
-    levels = model.tree.height + 1
-    return GaussianModel(model.tree, 0.0, by_depth([1.0 / levels] * levels), 1.0)
 
 
 def weak_ts(model: Model, seed: Any = None) -> TS:

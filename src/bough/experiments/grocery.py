@@ -16,6 +16,8 @@ from bough._arrays import Flags, Floats, Integers
 from bough.data.logs import summarise
 from bough.learning.fit import fit_prior
 from bough.learning.report import PriorFit
+from bough.model.covariance import by_depth
+from bough.model.gaussian import GaussianModel
 from bough.model.model import Model
 from bough.simulation.worlds import Residuals, World
 from bough.tree.tree import Tree
@@ -117,3 +119,9 @@ def plain_problem(least_households: int) -> CatalogueProblem:
     return CatalogueProblem(
         learned_prior(least_households).model, truth, y - np.repeat(truth, counts), start, counts >= ENOUGH
     )
+
+
+def weak_prior(model: Model) -> GaussianModel:
+    """What a user would start with: mean 0, a variance of 1 in equal parts on the levels, and noise of variance 1."""
+    levels = model.tree.height + 1
+    return GaussianModel(model.tree, 0.0, by_depth([1.0 / levels] * levels), 1.0)

@@ -22,13 +22,14 @@ EXPERIMENTS = {
     "drift": "bough.experiments.drift:experiment",
     "explore": "bough.experiments.explore:experiment",
     "crossed": "bough.experiments.crossed:experiment",
+    "noise": "bough.experiments.noise:experiment",
     "classes": "bough.experiments.classes:experiment",
     "catalogue": "bough.experiments.catalogue:experiment",
 }
 """By name, where the function is that makes it. It takes `Options`; where its data are not here it says so with a
 `MissingDataError`."""
 
-ON_REQUEST = ("drift", "explore", "crossed")
+ON_REQUEST = ("drift", "explore", "crossed", "noise")
 """Those that take minutes and run only where they are named."""
 
 

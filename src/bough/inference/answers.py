@@ -200,7 +200,7 @@ class Answers(ABC):
         """A joint draw of all parameters and crossed effects, its deviations from the mean times the scale."""
         with self._lock:
             shape = self._shape  # which may make another tree, and engine, of changes
-            return self._engine.transform(scaled_normals(generator, shape, scale))
+            return self._engine.transform(scaled_normals(generator, shape, scale), scale)
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -248,7 +248,7 @@ class Answers(ABC):
             nodes, position = self._catalogue.with_ancestors(leaves)
             n = len(nodes)
             shape = (n + engine.n_effects,) if engine.model.is_scalar else (n, engine.model.dim)
-            draw = engine.transform_some(nodes, position, scaled_normals(generator, shape, scale))
+            draw = engine.transform_some(nodes, position, scaled_normals(generator, shape, scale), scale)
         own = draw[np.searchsorted(nodes, leaves)]
         return own if not engine.n_effects else cast(CrossedEngine, engine).scores(leaves, own, draw[n:], levels)
 
@@ -324,13 +324,13 @@ class Answers(ABC):
     def _winners(
         self, candidates: Nodes | None, excluded: Nodes, restored: Nodes = _NOTHING, scale: float = 1.0
     ) -> tuple[Contest, Winners] | None:
-        """How likely each action is to be the best, exactly; None in a contextual model, and where it takes too long.
+        """How likely each action is to be the best, exactly; None in contexts, of mixtures, or if it takes long.
 
         Of the candidates, or of all but the excluded and the retired, some of which may be restored for this, in a draw
         whose deviations from the mean are times the scale. What was found is kept until something changes.
         """
         with self._lock:
-            if not self._engine.model.is_scalar or self._engine.n_effects:
+            if not self._engine.model.is_scalar or self._engine.n_effects or not self._engine.is_normal:
                 return None
             engine = cast(ScalarEngine, self._engine)
             kept = self._answers.setdefault("winners", {})

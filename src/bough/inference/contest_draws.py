@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from bough._arrays import Floats, Nodes
 from bough.inference.chances import Laws, chances, laws_of
@@ -93,7 +92,7 @@ def _drawn(
         n = min(max(1, _LARGE // draws.width), samples - sums.n_draws)
         scores, centre = draws(rng, n)
         best.append(scores.max(axis=1))
-        sums.add(np.ones_like(scores) if len(actions) == 1 else chances(scores, scores, centre, draws.deviation, 1))
+        sums.add(np.ones_like(scores) if len(actions) == 1 else chances(scores, scores, centre, draws.laws, 1))
     probability, error = np.zeros((2, tree.n_actions))
     places = np.searchsorted(tree.leaves, actions)
     probability[places], error[places] = sums.mean, sums.error
@@ -115,7 +114,7 @@ def _searched(
         (first, _), (highest, second), _ = prepared.best(values, 2, rng)
         best[i] = highest
         centre = laws.centre((values if prepared.context is None else parameters)[parents])
-        sums.add(ndtr((centre - np.where(nodes == first, second, highest)) / laws.deviation)[None])
+        sums.add(laws.above(np.where(nodes == first, second, highest)[None], centre[None]))
         if slots.find(np.array([first], dtype=np.int32))[0] < 0:
             wins[contest.group_at(int(first))] += 1.0
     groups, share = contest.groups, wins / samples

@@ -134,6 +134,7 @@ class CrossedEngine(ScalarEngine):
         slots = self._touch(leaves)
         self._cells = Cells(len(self._first_decided))
         self._loadings.clear()
+        evidence = self.kind.taken(evidence)
         levels = evidence[:, 3:].astype(np.int32)
         for key, row in zip(keys_of(slots, levels), evidence[:, :3], strict=True):
             cell = self._cell(key)
@@ -306,21 +307,25 @@ class CrossedEngine(ScalarEngine):
         twin.__dict__.update(self.__dict__, _law=law)
         return twin
 
-    def transform(self, normals: Floats) -> Floats:
+    def transform(self, normals: Floats, scale: float = 1.0) -> Floats:  # noqa: ARG002
         """A posterior sample of every node, and then of every effect, from standard normals, which are overwritten."""
         self._made_good()
         n = self._tree.n_nodes
         self.given(self.effects_from(normals[n:])).transform(normals[:n])
         return normals
 
-    def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
+    def transform_some(
+        self, nodes: Nodes, parent_position: Nodes, normals: Floats, scale: float = 1.0  # noqa: ARG002
+    ) -> Floats:  # fmt: skip
         """A joint posterior sample of nodes (ascending, closed under parents), and then of every effect."""
         self._made_good()
         n = len(nodes)
         self.given(self.effects_from(normals[n:])).transform_some(nodes, parent_position, normals[:n])
         return normals
 
-    def touched_values(self, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+    def touched_values(
+        self, rng: np.random.Generator, scale: float = 1.0, only_best: bool = False  # noqa: ARG002
+    ) -> Floats:  # fmt: skip
         """(T,) a joint draw of the touched nodes, by slot, its deviations from the mean times the scale."""
         self._made_good()
         return self.given(self.effects_from(scaled_normals(rng, (self._effects.n,), scale))).touched_values(rng, scale)

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from bough._arrays import Floats, Integers, Nodes
-from bough.inference.chances import laws_of
+from bough.inference.chances import Laws, laws_of
 from bough.inference.crossed import CrossedEngine
 from bough.inference.engine import Engine
 from bough.inference.normals import scaled_normals
@@ -28,11 +28,11 @@ class ActionDraws:
         self._crossed = cast(CrossedEngine, engine) if engine.n_effects else None
         self._shape = (len(nodes) + engine.n_effects, *np.shape(engine.model.mean))
         if self._crossed is None:
-            self._laws = laws_of(engine, self._asked, context, scale)
-            self.deviation = self._laws.deviation
-        else:
-            self.deviation = scale * self._crossed.laws(self._asked)[2]
-        """(r,) how far the score of each asked action is from its centre."""
+            self.laws = laws_of(engine, self._asked, context, scale)
+        else:  # around centres that the effects have moved already
+            deviation = scale * self._crossed.laws(self._asked)[2]
+            self.laws = Laws(np.ones(len(deviation)), np.zeros(len(deviation)), deviation)
+        """How the scores of the asked actions are spread around their centres."""
         self.width = int(np.prod(self._shape))
         """How many normals a draw takes."""
 
@@ -45,11 +45,11 @@ class ActionDraws:
                 scores[i], centre[i] = self._given_effects(self._crossed, draw)
             return scores, centre
         for draw in draws:
-            self._engine.transform_some(self._nodes, self._position, draw)
+            self._engine.transform_some(self._nodes, self._position, draw, self._scale)
         scores = draws[:, self._at]
         if self._context is not None:
             scores = np.einsum("nmd,d->nm", scores, self._context)  # equal where parameters are
-        return scores, self._laws.centre(draws[:, self._parents])
+        return scores, self.laws.centre(draws[:, self._parents])
 
     def _given_effects(self, engine: CrossedEngine, normals: Floats) -> tuple[Floats, Floats]:
         """One draw where there are crossed effects, which all actions share; overwrites normals."""

@@ -29,6 +29,8 @@ class Engine(Protocol):
     model: Model
     is_searchable: bool
     """Whether the law of what is untouched is the prior's below each touched node, so that it need not be drawn."""
+    is_normal: bool
+    """Whether each node is normal given its parent, as its law says; otherwise touched actions have to be drawn."""
     is_partial: bool
     """Whether some of the evidence is only in messages, as in old files: it cannot be taken elsewhere then."""
     now: float
@@ -138,16 +140,19 @@ class Engine(Protocol):
         """Whether the laws of all touched nodes are numbers that can be computed with."""
         ...
 
-    def transform(self, normals: Floats) -> Floats:
-        """A posterior sample of every node from standard normals, which are overwritten."""
+    def transform(self, normals: Floats, scale: float = 1.0) -> Floats:
+        """A posterior sample of every node from standard normals times the scale, which are overwritten."""
         ...
 
-    def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
-        """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
+    def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats, scale: float = 1.0) -> Floats:
+        """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals times the scale."""
         ...
 
-    def touched_values(self, rng: np.random.Generator, scale: float = 1.0) -> Floats:
-        """(T,) or (T, d): a joint draw of the touched nodes, by slot, its deviations from the mean times the scale."""
+    def touched_values(self, rng: np.random.Generator, scale: float = 1.0, only_best: bool = False) -> Floats:
+        """(T,) or (T, d): a joint draw of the touched nodes, by slot, its deviations from the mean times the scale.
+
+        With `only_best`, actions that are not the best of them may have other values, which are not the highest either.
+        """
         ...
 
     def class_deviations(self, context: Any) -> Floats:
@@ -211,6 +216,7 @@ class TableEngine(ABC):
         self.kind = kind
         self.slots = Slots(model.tree, model.classes.of_node)
         self.is_searchable = True
+        self.is_normal = True
         self.is_partial = False
         self.may_refuse = False
         self.now = 0.0

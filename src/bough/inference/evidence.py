@@ -7,6 +7,7 @@ which of them could not have come from observations, and what sums they amount t
 | rewards | columns |
 | --- | --- |
 | Gaussian | their number, their mean, their sum of squares around it |
+| with noise variances of their own | the same; the site that stands for them, and its cavity |
 | of actions that drift | their number; the law that they leave, and when; a message; two parts of the log evidence |
 | clicks, counts | their number, sum, sum of squares and exposure; the site that stands for them, and its cavity |
 | in contexts | their number, sum, and squares that no parameter explains; a triangle [R | z] that says the rest |
@@ -23,7 +24,7 @@ import numpy as np
 from bough._arrays import Floats, Integers, Names, Nodes
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
-from bough.inference.kernels import drift, propagation, scalar, vector
+from bough.inference.kernels import drift, noisy, propagation, scalar, vector
 from bough.model.effects import Effects
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
@@ -63,6 +64,10 @@ class Evidence(ABC):
         """The same evidence for another model: the leaves, and their rows."""
         return leaves, table.copy()
 
+    def taken(self, table: Floats) -> Floats:
+        """The same evidence with this kind's columns, where it may come from a kind that says the same in others."""
+        return table
+
     def scale(self, table: Floats, factor: float) -> None:
         """Have the evidence count that much of what it did; overwrites the table."""
         self._scale(table, factor)
@@ -100,6 +105,9 @@ class RewardEvidence(Evidence):
     def statistics(self, actions: Names, table: Floats) -> Statistics:
         count, mean, spread = table.T
         return Statistics(actions, count, count * mean, spread + count * mean**2)
+
+    def taken(self, table: Floats) -> Floats:
+        return table[:, : self.width]  # what else there is says what noise variances of their own make of them
 
     def totals(self, table: Floats) -> tuple[Floats, Floats]:
         return table[:, scalar.COUNT] * table[:, scalar.MEAN], table[:, scalar.COUNT]
@@ -171,6 +179,47 @@ class CrossedEvidence(RewardEvidence):
 
     def retract(self, row: Floats, rows: Rows, i: int) -> None:
         super().retract(row[:3], rows, i)
+
+
+class NoiseEvidence(RewardEvidence):
+    """Gaussian rewards of actions with noise variances of their own: the same, and the sites that stand for them."""
+
+    width = 7
+
+    def sound(self, table: Floats) -> Any:
+        site, information, cavity, width = table.T[noisy.SITE_M :]
+        good = super().sound(table) & (site >= 0.0) & ((width >= 0.0) | (width == -1.0))
+        return good & (np.abs([site, information, cavity, width]) < LARGEST).all(axis=0)
+
+    def statistics(self, actions: Names, table: Floats) -> Statistics:
+        return super().statistics(actions, table[:, : RewardEvidence.width])
+
+    def moved(self, leaves: Nodes, table: Floats, old: Model, new: Model) -> tuple[Nodes, Floats]:
+        """Sites and cavities speak of deviations from the mean."""
+        leaves, moved = super().moved(leaves, table, old, new)
+        moved[:, noisy.SITE_ETA] += moved[:, noisy.SITE_M] * (old.mean - new.mean)
+        moved[:, noisy.CAVITY] += old.mean - new.mean
+        return leaves, moved
+
+    def taken(self, table: Floats) -> Floats:
+        """Of one noise variance for all, too: without sites, which are to be made."""
+        if table.shape[1] == self.width:
+            return table
+        found = np.zeros((len(table), self.width))
+        found[:, : RewardEvidence.width] = table[:, : RewardEvidence.width]
+        found[:, noisy.WIDTH] = -1.0
+        return found
+
+    def _scale(self, table: Floats, factor: float) -> None:
+        super()._scale(table, factor)
+        table[:, [noisy.SITE_M, noisy.SITE_ETA]] *= factor  # a place to begin at
+        table[:, noisy.WIDTH] = -1.0
+
+    def retract(self, row: Floats, rows: Rows, i: int) -> None:
+        super().retract(row[: RewardEvidence.width], rows, i)
+        row[noisy.WIDTH] = -1.0
+        if row[scalar.COUNT] == 0.0:
+            row[:] = 0.0
 
 
 class DriftEvidence(Evidence):
@@ -407,4 +456,6 @@ def evidence_of(model: Model) -> Evidence:
         return DriftEvidence()
     if model.effects is not None:
         return CrossedEvidence(model.effects)
+    if model.kind.has_own_noise:
+        return NoiseEvidence()
     return RewardEvidence() if model.kind.is_conjugate else CountEvidence(model)

@@ -87,7 +87,7 @@ class ScalarEngine(TableEngine):
         """Forget everything, and know this evidence of distinct leaves and nothing else."""
         slots = self._touch(leaves)
         self._table[:] = 0.0
-        self._table[self.slots.row[slots]] = evidence
+        self._table[self.slots.row[slots]] = self.kind.taken(evidence)
         self._unit = self._faded = 1.0
         self._say_all()
 
@@ -155,7 +155,7 @@ class ScalarEngine(TableEngine):
         means = self.transform_some(nodes, self.slots.parent_position, np.zeros(n))
         return all(bool(np.isfinite(array).all()) for array in (self._state[:n], self._law[:n], means))
 
-    def transform(self, normals: Floats) -> Floats:
+    def transform(self, normals: Floats, scale: float = 1.0) -> Floats:  # noqa: ARG002
         """A posterior sample of every node from (V,) standard normals, which are overwritten."""
         self._made_good()
         draws.sample_all(
@@ -164,7 +164,9 @@ class ScalarEngine(TableEngine):
         )  # fmt: skip
         return normals
 
-    def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
+    def transform_some(
+        self, nodes: Nodes, parent_position: Nodes, normals: Floats, scale: float = 1.0  # noqa: ARG002
+    ) -> Floats:  # fmt: skip
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
         self._made_good()
         slots = self.slots.find(nodes)
@@ -172,7 +174,9 @@ class ScalarEngine(TableEngine):
         draws.sample_some(normals, parent_position, classes, self._deviation, self._mean, slots, self._law)
         return normals
 
-    def touched_values(self, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+    def touched_values(
+        self, rng: np.random.Generator, scale: float = 1.0, only_best: bool = False  # noqa: ARG002
+    ) -> Floats:  # fmt: skip
         """(T,) a joint draw of the touched nodes, by slot, its deviations from the mean times the scale."""
         self._made_good()
         values = scaled_normals(rng, (self.slots.count,), scale)

@@ -81,7 +81,7 @@ class Search:
         prepared = self.without(engine, context, excluded, scale)
         if prepared is None:
             return None
-        nodes, scores, self.visited = prepared.best(prepared.draw(rng).values, k, rng)
+        nodes, scores, self.visited = prepared.best(prepared.draw(rng, k == 1).values, k, rng)
         self.switch.after_plain(self.visited, engine.slots.count, float(scores[-1]))
         return nodes, scores
 
@@ -91,7 +91,7 @@ class Search:
         if capped is not None:
             return float(capped.others(rng, 1, _NOTHING, _NOTHING)[0][0])
         prepared = self.without(engine, None, _NOTHING)
-        return None if prepared is None else float(prepared.best(prepared.draw(rng).values, 1, rng)[1][0])
+        return None if prepared is None else float(prepared.best(prepared.draw(rng, True).values, 1, rng)[1][0])
 
     def without(
         self, engine: Engine, context: Floats | None, excluded: Nodes, scale: float = 1.0
@@ -118,7 +118,7 @@ class Search:
         untouched.sync(slots)
         if len(excluded) or not slots.count:
             untouched, slots = untouched.extended(excluded, slots)
-        return PreparedSearch(engine, context, untouched, slots, deviation, mean, limits, scale)
+        return PreparedSearch(engine, context, untouched, slots, deviation, mean, limits, scale, len(excluded) > 0)
 
     def ready(self, engine: Engine, excluded: Nodes) -> tuple[Untouched, Slots] | None:
         """What searches in all contexts share; None where the tree cannot be searched in any."""
@@ -149,10 +149,12 @@ class PreparedSearch(NamedTuple):
     mean: float
     limits: tuple[Floats, Floats]
     scale: float
+    excludes: bool
+    """Whether there are touched actions that may not be chosen here, and may otherwise."""
 
-    def draw(self, rng: np.random.Generator) -> Draw:
-        """The part of a joint draw that has to be drawn."""
-        parameters = self.engine.touched_values(rng, self.scale)
+    def draw(self, rng: np.random.Generator, only_best: bool = False) -> Draw:
+        """The part of a joint draw that has to be drawn; `only_best` where nothing but its best action is asked for."""
+        parameters = self.engine.touched_values(rng, self.scale, only_best and not self.excludes)
         values = parameters if self.context is None else parameters @ self.context
         if self.slots.count > len(values):
             values = self.untouched.extend_values(values, self.slots, self.deviation, self.mean, rng)

@@ -30,7 +30,7 @@ class Switch:
 
     def ready(self, engine: Engine, scale: float) -> CappedSearch | None:
         """The capped search, up to date, where the next decision is for it."""
-        if not self.pace.is_due(engine.slots.count) or not engine.is_searchable:
+        if not self.pace.is_due(engine.slots.count) or not engine.is_searchable or not engine.is_normal:
             return None
         capped = self._capped
         if capped is None or capped.scale != scale or not capped.is_of(engine):
@@ -106,7 +106,7 @@ class Switch:
 
     def rehearse(self, engine: Engine) -> None:
         """Have the capped search in use, however little is touched, and call what decisions call of it."""
-        if not isinstance(engine, ScalarEngine):
+        if not isinstance(engine, ScalarEngine) or not engine.is_normal:
             return
         engine.bring_up_to_date()
         capped, rng = self._capped, np.random.default_rng(0)

@@ -241,7 +241,7 @@ class VectorEngine(TableEngine):
 
     # -- answers -------------------------------------------------------------------------------
 
-    def transform(self, normals: Floats) -> Floats:
+    def transform(self, normals: Floats, scale: float = 1.0) -> Floats:  # noqa: ARG002
         """A posterior sample of every node from (V, d) standard normals, which are overwritten."""
         draws.sample_all(
             normals, self._tree.parent, self._class_of_node, self._factor, self._mean, *self.slots.leafward,
@@ -249,7 +249,9 @@ class VectorEngine(TableEngine):
         )  # fmt: skip
         return normals
 
-    def transform_some(self, nodes: Nodes, parent_position: Nodes, normals: Floats) -> Floats:
+    def transform_some(
+        self, nodes: Nodes, parent_position: Nodes, normals: Floats, scale: float = 1.0  # noqa: ARG002
+    ) -> Floats:  # fmt: skip
         """A joint posterior sample of nodes (ascending, closed under parents); overwrites normals."""
         draws.sample_some(
             normals, parent_position, self._class_of_node.take(nodes, mode="clip"), self._factor, self._mean,
@@ -257,7 +259,9 @@ class VectorEngine(TableEngine):
         )  # fmt: skip
         return normals
 
-    def touched_values(self, rng: np.random.Generator, scale: float = 1.0) -> Floats:
+    def touched_values(
+        self, rng: np.random.Generator, scale: float = 1.0, only_best: bool = False  # noqa: ARG002
+    ) -> Floats:  # fmt: skip
         """(T, d) a joint draw of the touched nodes, by slot, its deviations from the mean times the scale."""
         n = self.slots.count
         values = scaled_normals(rng, (n, len(self._mean)), scale)

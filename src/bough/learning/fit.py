@@ -20,8 +20,9 @@ from bough.learning.crossed_factors import CrossedFactors
 from bough.learning.factor_evidence import FactorEvidence
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
+from bough.learning.noise_evidence import NoiseEvidence
 from bough.learning.objective import Objective, Penalty
-from bough.learning.options import Columns, FitOptions, Structure, groups_of, paired, with_factors
+from bough.learning.options import NOISE_NAMES, Columns, FitOptions, Structure, groups_of, paired, with_factors
 from bough.learning.report import Estimate, PriorFit, share_of_classes
 from bough.learning.scalar_evidence import ScalarEvidence
 from bough.learning.vector_evidence import VectorEvidence
@@ -72,7 +73,8 @@ def fit_prior(
     given: a `Features` or another fitted transformer, or names for data that have none.
 
     `by` says which nodes share a covariance: those of one "depth", of one "height", or a mapping from each node's
-    name to its class. `noise` is the variance of a reward, or "learn"; `mean` the prior mean, or "learn". `root` is the
+    name to its class. `noise` is the variance of a reward, "learn", or "per action", where each action has a noise
+    variance of its own and its median, spread and floor are learned; `mean` the prior mean, or "learn". `root` is the
     root's covariance: one tree cannot tell it from the mean, so it is set, to zero unless given, and learned only where
     there are several trees or it is "learn". With contexts, `structure` is that of a class's covariance: "full",
     "diagonal", or "scaled", a multiple of the diagonal that has every feature, at its usual size, matter alike.
@@ -131,7 +133,8 @@ class Learned(NamedTuple):
     objective: Objective
     parameters: Floats
     covariance: Floats
-    noise: float
+    noise: Any
+    """Its variance, or how that is spread over the actions."""
     zero: Flags
     """(n_classes,) variances that came out as zero."""
     converged: bool
@@ -162,6 +165,7 @@ class Learned(NamedTuple):
         if covariance.ndim == 1 and options.width is None:
             zero = _zeros(objective, covariance, noise, total)
             covariance[zero] = 0.0
+        noise = objective.settled_noise(covariance, noise)
         return cls(objective, parameters, covariance, noise, zero, converged)
 
 
@@ -187,17 +191,29 @@ def fit(
         for tree, one in zip(trees, classes.covariances(trees, of_tree), strict=True)
     )
     has_noise = options.learns_noise
-    shares = share_of_classes(forest, covariance, noise if has_noise else 0.0)
+    noises = objective.noise_numbers(noise)
+    shares = share_of_classes(forest, covariance, objective.mean_noise(noise) if has_noise else 0.0)
     sizes = covariance if covariance.ndim == 1 else np.einsum("njj->n", covariance) / covariance.shape[1]
     estimates = {"mean": Estimate(mean, mean - 1.96 * mean_error, mean + 1.96 * mean_error, None, None)}
     for i, label in enumerate(labels):
         estimates[label] = Estimate(float(sizes[i]), *intervals[i], shares[i], int(forest.nodes_of_class[i]))
-    if has_noise:
+    if has_noise and not options.per_action:
         estimates["noise"] = Estimate(noise, *intervals[-1], shares[-1], round(forest.n_rows))
+    if options.per_action:
+        told_by = (shares[-1], round(forest.n_rows)), (None, None), (None, None)
+        for name, value, interval, told in zip(NOISE_NAMES, noises, intervals[-3:], told_by, strict=True):
+            estimates[name] = Estimate(value, *interval, *told)
     table: dict[str, Any] = dict(zip(labels, covariance if covariance.ndim > 1 else covariance.tolist(), strict=True))
     known: tuple[Statistics | Observations, ...] = tuple(logs) if rows is None else tuple(rows)
     return PriorFit(
-        models, mean, table, noise if has_noise else None, log_evidence, learned.converged, estimates, known
+        models,
+        mean,
+        table,
+        noise if has_noise and not options.per_action else None,
+        log_evidence,
+        learned.converged,
+        estimates,
+        known,
     )
 
 
@@ -240,6 +256,11 @@ def _objective(forest: Forest, group: Integers, options: FitOptions, total: floa
         return VectorSiteEvidence(*start, options.structure, options.model)
     if forest.cells is not None:
         return FactorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
+    if options.per_action:
+        own = NoiseEvidence(forest, covariance, group, options.mean, penalty, options.model)
+        one = ScalarEvidence(forest, covariance, group, noise, True, options.mean, penalty)
+        own.begin_at(_maximised(one, math.log(_LEAST_NOISE * total))[0][: own.n_groups])
+        return own
     if dim is None:
         return ScalarEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
     return VectorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty, options.structure)
@@ -275,9 +296,7 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         objective.expect(float(np.abs(gradient * unit).max()))
         return -value, -gradient * unit
 
-    lowest = np.full(len(start), -_FURTHEST)
-    if objective.noise_learned:
-        lowest[-1] = least_log_noise - start[-1]
+    lowest = objective.lowest(start, _FURTHEST, least_log_noise)
     found = minimize(
         descent,
         np.zeros(len(start)),
@@ -286,13 +305,14 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
         options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
     )
+    objective.refine()
     parameters = start + unit * found.x
     objective.expect(0.0)
     _, gradient = objective.value_and_gradient(parameters)
     step = parameters - start
     inside = (step > lowest + 1e-9) & (step < objective.furthest - 1e-9)
     slope = float(np.abs(gradient * unit)[inside].max(initial=0.0))
-    floored = objective.noise_learned and not inside[-1]  # rewards that do not vary within actions
+    floored = objective.n_noise == 1 and not inside[-1]  # rewards that do not vary within actions
     return parameters, slope <= _SLOPE and not floored
 
 
@@ -310,9 +330,10 @@ def _zeros(objective: Objective, variance: Floats, noise: float, total: float) -
 def _intervals(learned: Learned) -> list[tuple[float, float]]:
     """95% intervals of the sizes of all classes and, last, of the noise; a point where it is set."""
     objective, covariance, noise = learned.objective, learned.covariance, learned.noise
-    sizes = np.append(objective.sizes(learned.parameters), noise)
+    sizes = np.append(objective.sizes(learned.parameters), objective.noise_numbers(noise))
     by_group = np.append(objective.size_errors(learned.parameters), 0.0)  # what is set, -1, has no error
-    errors = np.append(by_group[objective.group], by_group[-2] if objective.noise_learned else 0.0)
+    of_noise = by_group[objective.n_groups : -1] if objective.noise_learned else np.zeros(1)
+    errors = np.append(by_group[objective.group], of_noise)
     found = []
     for i, (size, error) in enumerate(zip(sizes.tolist(), errors.tolist(), strict=True)):
         is_zero = i < len(learned.zero) and bool(learned.zero[i])
@@ -336,6 +357,6 @@ def _upper_end(objective: Objective, variance: Floats, noise: float, i: int) -> 
         other[i] = math.exp(log_variance)
         return best - objective.evidence(other, noise)[0] - _DROP
 
-    low = math.log(max(variance[i], noise * 1e-11))
+    low = math.log(max(variance[i], float(np.max(noise)) * 1e-11))
     high = next((end for end in np.arange(low + 1.0, low + 60.0) if drop(end) > 0.0), None)
     return math.inf if high is None else math.exp(brentq(drop, high - 1.0, high, xtol=1e-6))

@@ -38,7 +38,7 @@ class NodeClasses:
             raise ValueError(f'by is {by!r}; give "depth", "height", or a mapping from the nodes\' names to classes')
         given = [str(label) for label in by.values()]
         labels = list(dict.fromkeys(given))
-        taken = next((label for label in labels if label in ("mean", "noise")), None)
+        taken = next((label for label in labels if label in ("mean", "noise", "noise spread", "noise floor")), None)
         if taken is not None:
             raise ValueError(
                 f"a class is called {taken!r}, which is an estimate's name already; call it something else"

@@ -27,6 +27,7 @@ class Objective(ABC):
 
     furthest = 30.0  # how far above its start a logarithm may go
     flat = 1e-7  # the gradient at which the search ends, in standard errors of a parameter
+    is_slow = False  # so that differences of the gradient are taken to one side
     mean: Any  # the prior mean at the last evaluation
     mean_error: Any  # its standard error; zero where it is given
 
@@ -37,6 +38,30 @@ class Objective(ABC):
         self.penalty = penalty
         self.advance: Callable[[int], object] = _unreported
         """Called with 1 after every pass over the forest: what a fit spends its time with."""
+
+    @property
+    def n_noise(self) -> int:
+        """How many parameters, the last ones, say how noisy rewards are."""
+        return int(self.noise_learned)
+
+    def mean_noise(self, noise: Any) -> float:
+        """The noise variance of an action, on average."""
+        return float(noise)
+
+    def settled_noise(self, covariance: Floats, noise: Any) -> Any:  # noqa: ARG002
+        """What is to be said of the noise that was found."""
+        return noise
+
+    def noise_numbers(self, noise: Any) -> list[float]:
+        """The numbers that say how noisy rewards are, in the order of their parameters."""
+        return [float(noise)]
+
+    def lowest(self, start: Floats, furthest: float, least_log_noise: float) -> Floats:
+        """How far below the start each logarithm may go."""
+        found = np.full(len(start), -furthest)
+        if self.noise_learned:
+            found[-1] = least_log_noise - start[-1]
+        return found
 
     @property
     def learned(self) -> Flags:
@@ -54,6 +79,9 @@ class Objective(ABC):
 
     def prepare(self) -> None:  # noqa: B027
         """Go closer to the maximum by cheaper means than the search; `start` stays what it is."""
+
+    def refine(self) -> None:  # noqa: B027
+        """Told that the search has ended: what is asked from now on is to be as good as it gets."""
 
     def expect(self, slope: float) -> None:  # noqa: B027
         """Told how steep the last evaluation was, in standard errors: the next need not be much closer than that."""
@@ -86,23 +114,31 @@ class Objective(ABC):
     def sizes(self, parameters: Floats) -> Floats:
         """(n_classes,) the variance of each class; of a covariance, the mean of its diagonal."""
 
+    def are_free(self, parameters: Floats) -> Flags:  # noqa: ARG002
+        """(n,) the sizes and the noise: whether each is where the evidence has it, and not where it had to stop."""
+        return np.ones(self.n_groups + self.n_noise, dtype=np.bool_)
+
     def size_errors(self, parameters: Floats) -> Floats:
         """The standard errors of the logarithms of the groups' sizes and of the noise, from the curvature; inf where
 
         that is flat.
         """
-        n = self.n_groups + self.noise_learned
-        hessian = np.empty((n, n))
-        for i, step in enumerate(np.eye(n) * _STEP):
-            ahead, behind = self.scale_gradient(parameters, step), self.scale_gradient(parameters, -step)
-            hessian[i] = (ahead - behind) / (2.0 * _STEP)
+        n = self.n_groups + self.n_noise
+        free, errors = np.flatnonzero(self.are_free(parameters)), np.zeros(n)
+        hessian = np.empty((len(free), len(free)))
+        here = self.scale_gradient(parameters, np.zeros(n)) if self.is_slow else None
+        for i, step in enumerate(np.eye(n)[free] * _STEP):
+            ahead = self.scale_gradient(parameters, step)
+            behind = self.scale_gradient(parameters, -step) if here is None else here
+            hessian[i] = (ahead - behind)[free] / ((2.0 if here is None else 1.0) * _STEP)
         information = -(hessian + hessian.T) / 2.0
-        values, vectors = np.linalg.eigh(information) if n else (np.empty(0), np.empty((0, 0)))
+        values, vectors = np.linalg.eigh(information) if len(free) else (np.empty(0), np.empty((0, 0)))
         # A standard error of a thousand in the logarithm is no knowledge, and differences have their rounding.
         flat = values <= 1e-6 + 1e-8 * values.max(initial=0.0)
         variances = np.square(vectors[:, ~flat]) @ (1.0 / values[~flat])
         unknown = (np.square(vectors[:, flat]) > 1e-6).any(axis=1)
-        return np.sqrt(np.where(unknown, np.inf, variances))
+        errors[free] = np.sqrt(np.where(unknown, np.inf, variances))
+        return errors
 
 
 def _unreported(_: int) -> None:

@@ -136,7 +136,15 @@ def refitted(model: Model, statistics: Statistics) -> Model:
     mean = None if model.is_scalar else np.asarray(model.mean)
     noise = None if model.kind.noise_is_added else 1.0
     options = FitOptions(
-        noise, mean, None, _WIDTH, "scaled", type(model), base=model.classes.table, features=model.features
+        noise,
+        mean,
+        None,
+        _WIDTH,
+        "scaled",
+        type(model),
+        base=model.classes.table,
+        features=model.features,
+        per_action=model.kind.has_own_noise,
     )
     if model.effects is not None:
         variances = np.array([factor.variance for factor in model.factors.values()])

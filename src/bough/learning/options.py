@@ -21,6 +21,9 @@ from bough.model.likelihood import LARGEST
 from bough.model.model import Model
 from bough.tree.tree import Tree
 
+NOISE_NAMES = ("noise", "noise spread", "noise floor")
+"""What estimates call the median, the spread and the floor of noise variances per action."""
+
 Structure = Literal["full", "diagonal", "scaled"]
 
 
@@ -129,10 +132,12 @@ class FitOptions(NamedTuple):
     """Those of the model."""
     effects: Effects | None = None
     """Those of crossed factors, whose variances are learned."""
+    per_action: bool = False
+    """Whether each action has a noise variance of its own, and the law of these is learned."""
 
-    def built(self, tree: Tree, mean: Any, covariance: Any, noise: float, factors: Floats) -> Model:
+    def built(self, tree: Tree, mean: Any, covariance: Any, noise: Any, factors: Floats) -> Model:
         """A model of the kind that is asked for; `factors` has the variances of crossed factors."""
-        own: dict[str, Any] = {"noise_variance": noise} if self.learns_noise else {}
+        own: dict[str, Any] = {"noise" if self.per_action else "noise_variance": noise} if self.learns_noise else {}
         if self.effects is not None:
             found = zip(self.effects.factors.items(), factors.tolist(), strict=True)
             own["factors"] = {name: factor.with_variance(variance) for (name, factor), variance in found}
@@ -152,7 +157,12 @@ class FitOptions(NamedTuple):
     def checked(
         cls, noise: Any, mean: Any, root: Any, penalty: Any, dim: int | None, structure: Structure, model: Any
     ) -> FitOptions:
-        checked_noise = None if isinstance(noise, str) and noise == "learn" else _positive("noise", noise)
+        per_action = isinstance(noise, str) and noise == "per action"
+        if per_action and (dim is not None or not model.kind.noise_is_added):
+            what = "logs with contexts" if dim is not None else f"the rewards of a {model.__name__}"
+            raise ValueError(f"noise is {noise!r}, which goes with Gaussian rewards without contexts, and not {what}")
+        is_learned = per_action or (isinstance(noise, str) and noise == "learn")
+        checked_noise = None if is_learned else _positive("noise", noise)
         if not model.kind.noise_is_added:
             if checked_noise is not None:
                 raise ValueError(f"noise is {noise!r}, but the rewards of a {model.__name__} have none; leave it out")
@@ -163,7 +173,7 @@ class FitOptions(NamedTuple):
         if not (root is None or (isinstance(root, str) and root == "learn")):
             root = resolve_one(root, "root", dim)
         width = None if penalty is None else _positive("penalty", penalty)
-        return cls(checked_noise, given, root, width, structure, model)
+        return cls(checked_noise, given, root, width, structure, model, per_action=per_action)
 
 
 def with_factors(group: Integers, options: FitOptions, fixed: Floats | None = None) -> Integers:
@@ -193,7 +203,7 @@ def _positive(what: str, value: Any) -> float:
     except ValueError:
         number = float("nan")
     if not 1.0 / LARGEST < number < LARGEST:
-        extra = ', or "learn"' if what == "noise" else ", or None for plain maximum likelihood"
+        extra = ', "learn" or "per action"' if what == "noise" else ", or None for plain maximum likelihood"
         raise ValueError(f"{what} is {value!r}; give a positive number{extra}")
     return number
 

@@ -15,6 +15,7 @@ from bough._arrays import Floats
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
 from bough.learning.forest import Forest
+from bough.learning.options import NOISE_NAMES
 from bough.model.model import Model
 from bough.policy_table import named
 from bough.posterior import Posterior
@@ -60,7 +61,7 @@ class PriorFit:
     covariances: dict[str, Any]
     """The variance or covariance of each class, by "depth 1", "height 0" or its own name, and of each factor."""
     noise_variance: float | None
-    """None where rewards are counts."""
+    """None where rewards are counts, and where each action has its own, of which `model.noise` has the law."""
     log_evidence: float
     """The log density of the rewards under the fitted model, without the penalty."""
     converged: bool
@@ -224,8 +225,9 @@ class PriorFit:
             is_factor = name in self.model.factors
             what = f"variance {'of' if is_factor else 'at'} {names.get(name, name)}"
             unit = "level" if is_factor else "node"
-            if name == "noise":
-                what, unit = "noise variance", "row"
+            if name in NOISE_NAMES:
+                median = "noise variance, median" if "noise spread" in self.estimates else "noise variance"
+                what, unit = median if name == "noise" else name, "row"
             told = "" if one.told_by is None else f"{one.told_by:,} {unit}{'s' if one.told_by != 1 else ''}"
             share = "" if one.share is None else f"{one.share:.0%}"
             rows.append((what, f"{one.value:.4g}", _interval(one.low, one.high), share, told))

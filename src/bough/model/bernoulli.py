@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import bdtr, expit
 
 from bough._arrays import Floats, Names
 from bough.model.likelihood import Likelihood, check_each, column_beside, raise_constant, raise_odd_sums
@@ -37,6 +37,10 @@ class Bernoulli(Likelihood):
 
     def expected_reward(self, mean: Floats, variance: Floats) -> Floats:
         return logistic_mean(mean, variance)
+
+    def at_most(self, count: Floats, mean: Floats, size: float) -> Floats:
+        below = np.clip(count, 0.0, size)
+        return np.where(count < 0.0, 0.0, bdtr(below, int(size), mean))
 
     def score_of(self, mean_reward: float) -> float:
         return float(np.log(mean_reward / (1.0 - mean_reward)))

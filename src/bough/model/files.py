@@ -88,8 +88,9 @@ def _own_drift(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
 
 
 def own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]:
-    """The parameters of the model's likelihood; a `ValueError` where one is missing, odd or another kind's."""
-    names = model.kind.parameter_names()
+    """What the model takes for its likelihood; a `ValueError` where one is missing, odd or another kind's."""
+    kind = model._kind_in_file(header)
+    names = kind.parameter_names()
     for other in MODELS.values():
         foreign = next((name for name in other.kind.parameter_names() if name in header and name not in names), None)
         if foreign is not None:
@@ -97,7 +98,7 @@ def own_parameters(header: dict[str, Any], model: type[Model]) -> dict[str, Any]
     for name in names:
         if isinstance(header.get(name), bool) or not isinstance(header.get(name), (int, float)):
             raise ValueError(f"{name} is {reprlib.repr(header.get(name))}; expected a number")
-    return model.kind.from_parameters(header).parameters()
+    return kind.from_parameters(header).model_arguments()
 
 
 def _check_word(what: str, found: Any, *known: str) -> None:

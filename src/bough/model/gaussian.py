@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -10,15 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bough import _checks
-from bough._arrays import Floats, Names
+from bough._arrays import Floats
 from bough._clock import as_span, half_life_of
 from bough.model.likelihood import LARGEST, Likelihood
 from bough.model.model import Model
+from bough.model.noise import OwnNoise, PerAction, check_fits
+from bough.model.normal import Normal
 from bough.model.prior import TreePrior
 
 
 @dataclass(frozen=True)
-class Gaussian(Likelihood):
+class Gaussian(Normal):
     """A reward is its score plus normal noise.
 
     >>> Gaussian(0.25).noise_deviation
@@ -26,11 +29,7 @@ class Gaussian(Likelihood):
     """
 
     noise_variance: float = 1.0
-    name: ClassVar[str] = "gaussian"
-    code: ClassVar[int] = 0
     is_conjugate: ClassVar[bool] = True
-    sums_suffice: ClassVar[bool] = True
-    noise_is_added: ClassVar[bool] = True
     takes_factors: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -48,46 +47,8 @@ class Gaussian(Likelihood):
         """What squares, in units of the noise, to a number."""
         return LARGEST * min(self.noise_deviation, 1.0)
 
-    def mean_reward(self, score: Any) -> Any:
-        return score
-
-    def expected_reward(self, mean: Floats, variance: Floats) -> Floats:  # noqa: ARG002
-        return mean
-
-    def reward_variance(self, mean: Floats, variance: Floats) -> Floats:  # noqa: ARG002
-        return variance
-
-    def score_of(self, mean_reward: float) -> float:
-        return mean_reward
-
-    def log_partition(self, score: Any) -> tuple[Any, Any, Any]:
-        return 0.5 * score**2, score, np.ones_like(score)
-
-    @classmethod
-    def checked_exposure(cls, rewards: Floats, trials: Any, exposure: Any) -> None:  # noqa: ARG003
-        cls.check_words(trials, exposure)
-
-    @classmethod
-    def check_sums(
-        cls,
-        actions: Names,  # noqa: ARG003
-        total: Floats,  # noqa: ARG003
-        squares: Floats,  # noqa: ARG003
-        count: Floats,  # noqa: ARG003
-        exposure: Floats | None,
-        owner: str,
-    ) -> None:
-        if exposure is not None:
-            raise ValueError(
-                "the statistics have trials or exposures, which go with a bough.BernoulliModel or PoissonModel, "
-                f"and not with a {owner}"
-            )
-
     def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
         return np.asarray(rng.standard_normal(rounds) * np.sqrt(self.noise_variance))
-
-    def reward(self, mean: float, noise: float) -> float:
-        return mean + noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,6 +63,9 @@ class GaussianModel(Model):
     length 1, makes a contextual linear bandit with contexts of that length. `covariance` is a number or a matrix
     for every node, or `by_depth`, `by_height`, `by_node`; a number stands for that multiple of the identity, and
     zeros are fine.
+
+    `noise`, instead of `noise_variance`, is `per_action(...)`: each action of a K-armed bandit has a noise variance of
+    its own, which is learned with the rest.
 
     `features` has the names of the entries of a context, so that it may be a dict, a Series or a frame, in any order;
     or a `Features`, or another transformer, that makes them of a frame. One that is called "intercept" is always 1.
@@ -126,11 +90,16 @@ class GaussianModel(Model):
 
     noise_variance: float = 1.0
     drift: float | timedelta | None = None
+    noise: PerAction | None = None
     kind: ClassVar[type[Likelihood]] = Gaussian
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "noise_variance", self.likelihood.noise_variance)
+        if self.noise is not None:
+            check_fits(self.noise, self.noise_variance, self.is_scalar, self.drift, self.factors)
+            object.__setattr__(self, "kind", OwnNoise)
+        # Where each action has its own, there is no such number.
+        object.__setattr__(self, "noise_variance", getattr(self.likelihood, "noise_variance", float("nan")))
         if self.drift is not None:
             object.__setattr__(self, "drift", as_span(self.drift, "drift"))
             if not self.is_scalar:
@@ -138,7 +107,6 @@ class GaussianModel(Model):
                     f"drift is {self.drift!r} and mean is a vector; only the actions of a K-armed model drift: "
                     "leave drift out, or give a number for the mean"
                 )
-
         if self.drift is not None and self.factors:
             raise ValueError(
                 f"drift is {self.drift!r} and there are factors; what drifts is forgotten action by action, and "
@@ -147,8 +115,9 @@ class GaussianModel(Model):
 
     def __repr__(self) -> str:
         drift = "" if self.drift is None else f", drift={self.drift!r}"
+        noise = f"noise_variance={self.noise_variance}" if self.noise is None else f"noise={self.noise}"
         factors = f", factors={list(self.factors)}" if self.factors else ""
-        return f"{super().__repr__()[:-1]}, noise_variance={self.noise_variance}{drift}{factors})"
+        return f"{super().__repr__()[:-1]}, {noise}{drift}{factors})"
 
     @property
     def drift_half_life(self) -> float | None:
@@ -160,9 +129,14 @@ class GaussianModel(Model):
         return super().is_same_prior(other) and self.drift == getattr(other, "drift", None)
 
     @cached_property
-    def likelihood(self) -> Gaussian:
+    def likelihood(self) -> Gaussian | OwnNoise:
         """How a reward comes about."""
-        return Gaussian(self.noise_variance)
+        return Gaussian(self.noise_variance) if self.noise is None else OwnNoise.of(self.noise)
+
+    @classmethod
+    def _kind_in_file(cls, header: Mapping[str, Any]) -> type[Likelihood]:
+        """What kind of rewards a file's header speaks of."""
+        return OwnNoise if any(name in header for name in OwnNoise.parameter_names()) else Gaussian
 
 
 def _checked_noise(noise_variance: Any) -> float:

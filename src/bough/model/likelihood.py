@@ -37,6 +37,8 @@ class Likelihood(ABC):
     """Whether the posterior is Gaussian exactly; otherwise expectation propagation makes it so."""
     sums_suffice: ClassVar[bool] = False
     """Whether sums over an action's rows say all that they say, in contexts too."""
+    has_own_noise: ClassVar[bool] = False
+    """Whether each action has a noise variance of its own, which is not known."""
     is_log_concave: ClassVar[bool] = True
     """Whether the log likelihood is concave in the score, so that there is one mode."""
     takes_factors: ClassVar[bool] = False
@@ -64,6 +66,10 @@ class Likelihood(ABC):
         """Its own parameters, by name."""
         return {name: getattr(self, name) for name in self.parameter_names()}
 
+    def model_arguments(self) -> dict[str, Any]:
+        """What a model of such rewards is made with."""
+        return self.parameters()
+
     @classmethod
     def from_parameters(cls, given: Mapping[str, Any]) -> Self:
         """The likelihood with these parameters; a `ValueError` where one is missing or not sound."""
@@ -87,6 +93,10 @@ class Likelihood(ABC):
         """The variance of the mean reward where the score is normal."""
         values = np.asarray(self.mean_reward(mean[:, None] + np.sqrt(variance)[:, None] * _STEPS))
         return np.asarray(np.square(values - (values @ _SHARES)[:, None]) @ _SHARES)
+
+    def at_most(self, count: Floats, mean: Floats, size: float) -> Floats:
+        """How likely a count is to be at most that, where the mean reward is known, in so many trials or exposure."""
+        raise NotImplementedError(f"{self.name} rewards are no counts")
 
     @abstractmethod
     def score_of(self, mean_reward: float) -> float:
@@ -141,6 +151,10 @@ class Likelihood(ABC):
     def draw_noise(self, rng: np.random.Generator, rounds: int) -> Floats:
         """(rounds,) what decides the rewards of a simulation together with their means."""
         return rng.random(rounds)
+
+    def draw_deviations(self, rng: np.random.Generator, n: int) -> Floats | None:  # noqa: ARG002
+        """(n,) what the noise of each action is multiplied by in a simulation; None where they do not differ."""
+        return None
 
     @abstractmethod
     def reward(self, mean: float, noise: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -52,6 +53,11 @@ class Model(TreePrior, ABC):
     def likelihood(self) -> Any:
         """How a reward comes about."""
         return self.kind()
+
+    @classmethod
+    def _kind_in_file(cls, header: Mapping[str, Any]) -> type[Likelihood]:  # noqa: ARG003
+        """What kind of rewards a file's header speaks of."""
+        return cls.kind
 
     @property
     def drift_half_life(self) -> float | None:

@@ -44,6 +44,9 @@ class Poisson(Likelihood):
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(2.0 * mean + variance) * np.expm1(variance))
 
+    def at_most(self, count: Floats, mean: Floats, size: float) -> Floats:
+        return np.where(count < 0.0, 0.0, pdtr(np.maximum(count, 0.0), size * mean))
+
     def score_of(self, mean_reward: float) -> float:
         return float(np.log(mean_reward))
 

@@ -165,7 +165,7 @@ class TreePrior:
         """
         return self._star(keep_root=True)
 
-    def refuse_factors(self, what: str) -> None:
+    def _refuse_factors(self, what: str) -> None:
         """A `ValueError` where there are crossed factors, of something that does not know of them."""
         if self.effects is not None:
             raise ValueError(

@@ -187,7 +187,7 @@ class Drawn:
 
     def __call__(self, n: int) -> Floats:
         scores, centre = self._draws(self._rng, n)
-        return chances(scores, scores[:, self._asked], centre, self._draws.deviation, self._k)
+        return chances(scores, scores[:, self._asked], centre, self._draws.laws, self._k)
 
 
 class Searched:
@@ -221,7 +221,7 @@ class Searched:
             centre = self._laws.centre(centre)
         else:
             centre[:, self._touched] = Laws(*(part[self._touched] for part in self._laws)).centre(above)
-        return chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
+        return chances(np.hstack([best, own]), own, centre, self._laws, self._k)
 
 
 class Looked:
@@ -239,7 +239,7 @@ class Looked:
         for i in range(n):
             best[i], values[i] = self._capped.others(self._rng, self._k, self._left_out, self._slots)
         centre, own = self._laws.centre(values[:, :, 0]), values[:, :, 1]
-        return chances(np.hstack([best, own]), own, centre, self._laws.deviation, self._k)
+        return chances(np.hstack([best, own]), own, centre, self._laws, self._k)
 
 
 def _capped_for(posterior: Posterior, asked: Asked, scale: float) -> CappedSearch | None:

@@ -92,7 +92,8 @@ class HierTS(PosteriorPolicy):
         return super()._choose(context, k, None, excluded)
 
     def _choose_many(self, n: int, contexts: Floats | None, k: int, candidates: Nodes | None, jobs: int) -> BestActions:
-        if not self._explore or self.posterior._engine.n_effects:
+        # Compiled blocks draw trees of normal laws alone.
+        if not self._explore or self.posterior._engine.n_effects or not self.posterior._engine.is_normal:
             return super()._choose_many(n, contexts, k, candidates, jobs)
         posterior, block = self.posterior, None
         if candidates is None and self._searches:
@@ -141,7 +142,9 @@ class HierTS(PosteriorPolicy):
             not self._explore or self.posterior._engine.n_effects
         ):  # all untouched siblings tie, or brands cross the tree
             return False
-        return self.posterior._catalogue.n_tree_nodes > SMALL if self._search is None else self._search
+        if self._search is not None:
+            return self._search
+        return self.posterior._catalogue.n_tree_nodes > SMALL or not self.posterior._engine.is_normal
 
     def _prepare(self) -> None:
         if self.posterior._catalogue.is_changed and not self._searches:

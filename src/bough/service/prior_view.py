@@ -50,7 +50,7 @@ def prior(agent: PosteriorPolicy, traffic: Traffic) -> PriorView:
         interval = _interval(model, fitted, depth)
         share = one / total if total > 0.0 else 0.0
         levels.append(PriorLevel(level_of(tree, depth), one, *interval, share, int(n), int(touched[depth])))
-    noise = getattr(model, "noise_variance", None)
+    noise = None if model.kind.has_own_noise else getattr(model, "noise_variance", None)
     return PriorView(
         model.kind.name, mean, None if noise is None else float(np.mean(noise)), levels,
         n_actions, n_actions - int(tried), retired, fitted,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from bough.data.rows import Observations
 from bough.learning.fit import fit_prior
+from bough.learning.options import NOISE_NAMES
 from bough.model.model import Model
 from bough.policies.thompson import HierTS
 from bough.service.experiment import Experiment
@@ -75,12 +76,13 @@ def refitted(model_file: bytes, data: Any, by: str) -> Refitted:
     model = start_of(model_file)
     assert isinstance(model, Model)
     root = model.classes.table[model.classes.of_node[0]]
+    noise = "per action" if model.kind.has_own_noise else "learn"
     named = {"features": model.features, "factors": model.factors or None}
-    fit = fit_prior(model.tree, data, by, root=root, model=type(model), **named)
+    fit = fit_prior(model.tree, data, by, noise, root=root, model=type(model), **named)
     estimates = {
         label: [float(one.value), float(one.low), float(one.high)]
         for label, one in fit.estimates.items()
-        if label not in ("mean", "noise")
+        if label != "mean" and label not in NOISE_NAMES
     }
     return Refitted(model_bytes(fit.model), estimates)
 

@@ -578,7 +578,7 @@ class PriorView(Struct):
     mean: float
     """The mean reward of an action, before all observations."""
     noise_variance: float | None
-    """Of a reward around its action's mean; None where rewards are counts."""
+    """Of a reward around its action's mean; None where rewards are counts, and where each action has its own."""
     levels: list[PriorLevel]
     actions: int
     untouched: int

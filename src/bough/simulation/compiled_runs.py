@@ -33,6 +33,8 @@ def is_compiled(model: Model, policy: Any) -> bool:
     Sampling a large tree is left to the policy itself, which looks for the best action without drawing them all.
     """
     built_in = find_built_in(policy)
+    if model.kind.has_own_noise:
+        return False
     if built_in is None or _rewards(model) not in built_in.compiled_for or model.drift_half_life is not None:
         return False
     if model.effects is not None:

@@ -29,7 +29,7 @@ class Drifting:
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model) or not self.model.is_scalar:
             raise ValueError(f"model is {self.model!r:.80}; worlds drift in models without contexts")
-        self.model.refuse_factors("worlds do not drift in a model")
+        self.model._refuse_factors("worlds do not drift in a model")
         half_life = _checks.number(self.half_life, "half_life")
         if not 0.0 < half_life < math.inf:
             raise ValueError(f"half_life is {self.half_life!r}; give a positive number of rounds")

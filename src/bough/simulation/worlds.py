@@ -84,6 +84,8 @@ class World:
     """The levels that the decisions have: for each factor of the decision, one for each round."""
     added: Floats | None = None
     """(rounds,) what these levels add to the mean reward of every action in each round; regret goes without it."""
+    noise_deviations: Floats | None = None
+    """(K,) what the round's noise is multiplied by for each action, where actions differ in it; 1 where None."""
 
     def __post_init__(self) -> None:
         model = self.model
@@ -106,6 +108,8 @@ class World:
             contexts.setflags(write=False)  # what one policy does to them, the next would see
             _set(self, "contexts", contexts)
         self._check_factors()
+        if self.noise_deviations is not None:
+            self._check_noise_deviations(self.noise_deviations)
         if self.residuals is not None and not isinstance(self.residuals, Residuals):
             raise ValueError(f"residuals is a {type(self.residuals).__name__}; give bough.Residuals")
         if self.residuals is not None and self.pays is not None:
@@ -153,6 +157,18 @@ class World:
             raise ValueError(f"the truth has shape {given.shape}; give {wanted}, in the order of tree.actions")
         _set(self, "truth", given)
 
+    def _check_noise_deviations(self, given: Any) -> None:
+        """Refuse deviations that are none, or that nothing would be multiplied by."""
+        deviations = _finite("noise_deviations", given, 1)
+        if deviations.shape != (self.model.tree.n_actions,) or (deviations < 0.0).any():
+            raise ValueError(
+                f"noise_deviations has shape {deviations.shape} or negative numbers; give {self.model.tree.n_actions}, "
+                "one per action in the order of tree.actions"
+            )
+        if self.residuals is not None or self.pays is not None or not self.model.kind.noise_is_added:
+            raise ValueError("noise_deviations go with noise that is added to the mean; leave them out here")
+        _set(self, "noise_deviations", deviations)
+
     def _check_quantiles(self) -> None:
         """Refuse what rewards that are quantiles of a distribution cannot be made of."""
         if self.residuals is not None:
@@ -191,7 +207,8 @@ class World:
     @property
     def is_plain(self) -> bool:
         """Whether there is one truth for all rounds, and rewards come about as the model has it: what kernels know."""
-        return self.pays is None and not callable(self.truth) and not self.moves
+        is_one = self.noise_deviations is None
+        return is_one and self.pays is None and not callable(self.truth) and not self.moves
 
     def mean_rewards(self, t: int) -> Floats:
         """(K,) the mean reward of each action in round t."""
@@ -252,7 +269,10 @@ class World:
         if self.pays is not None:
             return self._paid(t, mean)
         if self.residuals is None:
-            return float(self.model.likelihood.reward(mean, float(self.noise[t])))
+            noise = float(self.noise[t])
+            if self.noise_deviations is not None:
+                noise *= float(self.noise_deviations[action])
+            return float(self.model.likelihood.reward(mean, noise))
         start, end = self.residuals.start[action : action + 2].tolist()
         return mean + float(self.residuals.values[start + int(self.residuals.pick[t] * (end - start))])
 
@@ -294,13 +314,14 @@ class FromPrior:
         if self.model.is_scalar:
             truth = self.model.mean_reward(truth)
         noise = self.model.likelihood.draw_noise(rng, rounds)
+        deviations = self.model.likelihood.draw_deviations(rng, self.model.tree.n_actions)
         contexts: Floats | None = None
         if callable(self.contexts):
             drawn = many_by_name(self.model, self.contexts(rng, rounds))
             contexts = context_rows(drawn, (rounds, self.model.dim)).copy()
         elif self.contexts is not None:
             contexts = self.contexts[rng.integers(len(self.contexts), size=rounds)]
-        return World(self.model, truth, noise, contexts)
+        return World(self.model, truth, noise, contexts, noise_deviations=deviations)
 
     def _crossed_world(self, effects: Effects, rounds: int, rng: np.random.Generator) -> World:
         """One with crossed effects: decisions come with levels that are all equally likely."""

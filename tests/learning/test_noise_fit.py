@@ -1,0 +1,108 @@
+"""The law of noise variances per action, learned from logs."""
+
+import numpy as np
+import pytest
+
+import bough
+from bough.learning.forest import Forest
+from bough.learning.node_classes import NodeClasses
+from bough.learning.noise_evidence import FINE, NoiseEvidence
+from bough.learning.objective import Penalty
+
+
+def log_of(tree, noise, per_action, seed=0, variances=(0.0, 1.0, 0.5)):
+    model = bough.GaussianModel(tree, 2.0, bough.by_depth(variances), noise=noise)
+    rng = np.random.default_rng(seed)
+    leaves = rng.choice(tree.leaves, per_action * tree.n_actions)
+    deviation = np.sqrt(noise.draw(rng, tree.n_nodes))
+    rewards = model.draw(rng)[leaves] + deviation[leaves] * rng.standard_normal(len(leaves))
+    return bough.Statistics.from_rows(leaves, rewards)
+
+
+@pytest.mark.parametrize(
+    ("noise", "per_action"), [((1.0, 1.1, 1e-3), 5), ((0.04, 0.6, 1e-3), 20), ((2.0, 2.0, 0.05), 8)]
+)
+def test_the_median_and_the_spread_are_recovered(noise, per_action):
+    """Within four standard errors: false alarm below 1e-3 in all."""
+    tree = bough.Tree.balanced(30, 2)
+    truth = bough.per_action(*noise)
+    fit = bough.fit_prior(tree, log_of(tree, truth, per_action), noise="per action")
+    assert fit.converged
+    for name, value in (("noise", truth.median), ("noise spread", truth.spread)):
+        one = fit.estimates[name]
+        error = np.log(one.high / one.low) / (2 * 1.96)
+        assert abs(np.log(one.value / value)) < 4.0 * error
+        assert error < 0.2
+    assert fit.model.noise == (
+        fit.estimates["noise"].value,
+        fit.estimates["noise spread"].value,
+        fit.estimates["noise floor"].value,
+    )
+    assert fit.noise_variance is None
+    assert "noise spread" in fit.summary()
+    assert fit.posterior.log_evidence() == pytest.approx(fit.log_evidence, abs=0.01)
+
+
+def test_a_floor_that_matters_is_found():
+    tree, truth = bough.Tree.balanced(40, 2), bough.per_action(0.2, 1.5, 0.3)
+    fit = bough.fit_prior(tree, log_of(tree, truth, 40), noise="per action")
+    assert fit.model.noise.floor == pytest.approx(0.3, rel=0.1)
+
+
+def test_noise_that_is_the_same_for_all_has_no_spread_and_the_answer_of_today():
+    tree = bough.Tree.balanced(20, 2)
+    log = log_of(tree, bough.per_action(0.7, 0.0, 1e-6), 10)
+    own, one = bough.fit_prior(tree, log, noise="per action"), bough.fit_prior(tree, log)
+    assert own.model.noise.spread < 0.1
+    total = own.model.noise.floor + own.model.noise.median * np.exp(0.5 * own.model.noise.spread**2)
+    assert total == pytest.approx(one.noise_variance, rel=0.01)
+    assert own.log_evidence == pytest.approx(one.log_evidence, abs=2.0)
+    for name, variance in one.covariances.items():
+        assert own.covariances[name] == pytest.approx(variance, rel=0.02, abs=1e-9)
+
+
+def test_with_a_spread_of_zero_the_evidence_and_the_best_mean_are_today_s():
+    tree = bough.Tree.balanced(8, 2)
+    log = log_of(tree, bough.per_action(0.7, 0.8, 1e-6), 10)
+    one = bough.fit_prior(tree, log, penalty=None)
+    objective = objective_of(tree, log)
+    noise = bough.per_action(one.noise_variance - 0.01, 0.0, 0.01)
+    value, _ = objective.evidence(np.array(list(one.covariances.values())), noise)
+    assert value == pytest.approx(one.log_evidence, abs=1e-6)
+    assert objective.mean == pytest.approx(one.mean, abs=1e-6)
+
+
+def objective_of(tree, log):
+    forest = Forest.from_logs([tree], [log], NodeClasses.of("depth", [tree]))
+    group = np.array([-1, 0, 1])
+    found = NoiseEvidence(forest, np.array([0.0, 0.5, 0.5]), group, None, Penalty(0.0, 0.0, 2.0), bough.GaussianModel)
+    found.refine()
+    assert found._fineness is FINE
+    return found
+
+
+def test_the_gradient_is_that_of_differences():
+    tree = bough.Tree.balanced(6, 2)
+    objective = objective_of(tree, log_of(tree, bough.per_action(0.5, 1.0, 0.02), 6))
+    for parameters in (objective.start(), np.log([0.7, 0.3, 0.4, 0.9, 0.1]), np.log([0.7, 0.3, 1.0, 0.4, 0.3])):
+        _, gradient = objective.value_and_gradient(parameters)
+        for i, step in enumerate(1e-4 * np.eye(len(parameters))):
+            ahead, behind = (objective.value_and_gradient(parameters + sign * step)[0] for sign in (1.0, -1.0))
+            assert gradient[i] == pytest.approx((ahead - behind) / 2e-4, rel=1e-3, abs=2e-3)
+
+
+@pytest.mark.parametrize("given", [{"model": bough.BernoulliModel, "trials": "n"}, {"context": ["x"]}])
+def test_other_rewards_and_contexts_are_refused(given):
+    import pandas
+
+    frame = pandas.DataFrame({"a": [1, 2], "y": [1.0, 0.0], "n": [1, 1], "x": [0.5, 1.0]})
+    with pytest.raises(ValueError, match="per action"):
+        bough.fit_prior(bough.Tree.balanced(2, 1), frame, action="a", reward="y", noise="per action", **given)
+
+
+def test_a_log_whose_rewards_say_nothing_of_noise_can_be_learned_from():
+    tree = bough.Tree.balanced(10, 2)
+    rewards = np.random.default_rng(0).normal(size=100)
+    fit = bough.fit_prior(tree, bough.Statistics.from_rows(list(tree.actions), rewards), noise="per action")
+    assert np.isfinite(fit.log_evidence)
+    assert fit.model.noise.median > 0.0
