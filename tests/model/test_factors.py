@@ -86,6 +86,16 @@ def test_labels_go_by_name_to_another_tree():
         assert found == {"kettle": [0], "spade": [0], "rake": [], "mug": []}
 
 
+def test_whole_numbers_that_pandas_made_floats_stay_whole_numbers():
+    frame = pd.DataFrame({"sku": ["kettle", "toaster"], "brand": [12, None]})
+    assert bough.Factor.from_frame(frame, "sku", "brand").levels == (12,)
+    assert bough.Factor(np.array([1.0, 2.0, np.nan, 2.0])).levels == (1, 2)
+
+
+def test_a_set_of_levels_has_one_order():
+    assert bough.Factor({"kettle": {"new", "big", "red"}}).levels == ("big", "new", "red")
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -93,6 +103,9 @@ def test_labels_go_by_name_to_another_tree():
         (lambda: bough.Factor("Acme"), "give a mapping from actions to levels"),
         (lambda: bough.Factor({"kettle": 1.5}), "a level is 1.5"),
         (lambda: bough.Factor({"kettle": True}), "a level is True"),
+        (lambda: bough.Factor({"kettle": ("x", True)}), "a level is"),
+        (lambda: bough.Factor({"kettle": {"a": 1}}), "give its level, or a list"),
+        (lambda: bough.GaussianModel(TREE, factors={"noise": bough.Factor(BRANDS)}), "a factor is called 'noise'"),
         (lambda: bough.Factor({"kettle": "A"}, variance=-1.0), "variance of a factor is -1.0"),
         (lambda: bough.Factor({"kettle": "A"}, variance=float("nan")), "variance of a factor is nan"),
         (lambda: bough.Factor({"kettle": "A"}, levels=["B"]), "'A', which is not among the levels"),
@@ -105,7 +118,10 @@ def test_labels_go_by_name_to_another_tree():
         (lambda: bough.GaussianModel(TREE, factors=bough.Factor(BRANDS)), "give a mapping"),
         (lambda: bough.GaussianModel(TREE, factors={3: bough.Factor(BRANDS)}), "a factor is called 3"),
         (lambda: bough.GaussianModel(TREE, factors={"brand": bough.Factor({"kettel": "A"})}), "did you mean 'kettle'"),
-        (lambda: bough.GaussianModel(TREE, factors={"brand": bough.Factor({"kitchen": "A"})}), "is no action"),
+        (
+            lambda: bough.GaussianModel(TREE, factors={"brand": bough.Factor({"kitchen": "A"})}),
+            "a category and no action",
+        ),
         (lambda: bough.GaussianModel(TREE, factors={"brand": bough.Factor(["A"])}), "1 labels and the tree 4 actions"),
         (lambda: bough.GaussianModel(TREE, mean=[0.0], factors={"brand": bough.Factor(BRANDS)}), "mean is a vector"),
         (lambda: bough.GaussianModel(TREE, drift=5.0, factors={"brand": bough.Factor(BRANDS)}), "drift is 5.0"),

@@ -191,7 +191,7 @@ def test_the_catalogue_lives_with_brands():
     found = {name: [brands[one] for one in effects.of_action(names.index(name)).tolist()] for name in names}
     assert found["kettle"] == ["Zed"]
     assert found["jug"] == ["Acme"]
-    assert found["spade"] == []  # the table gives it none
+    assert found["spade"] == ["Acme"]  # which the mapping leaves out, so that it keeps it
     assert found["mug"] == ["Acme", "Bolt"]  # gone from the table, retired, and what it taught stays
     twin = bough.Posterior(agent.posterior.model)
     twin.absorb(agent.posterior.statistics)
@@ -285,3 +285,36 @@ def test_what_does_not_know_of_factors_says_so():
         bough.problems.drifting(shop(), 100.0)
     with pytest.raises(ValueError, match="crossed factors"):
         bough.batch.Scorer(agent.posterior, device="cpu")
+
+
+def test_a_mapping_of_a_new_table_speaks_of_its_own_actions_and_a_column_of_all():
+    def brands(agent):
+        effects, names = agent.posterior.model.effects, list(agent.posterior.model.tree.actions)
+        levels = effects.factor("brand").levels
+        return {name: [levels[i] for i in effects.of_action(names.index(name)).tolist()] for name in names}
+
+    table = bough.Tree.from_nested({"kitchen": ["pot", "toaster", "mug", "new"], "garden": ["spade", "rake"]})
+    agent = taught()
+    agent.adopt(table, renamed={"kettle": "pot"}, factors={"brand": {"new": "Newco", "mug": None}})
+    assert brands(agent) == {
+        "pot": ["Acme"], "toaster": ["Bolt"], "mug": [], "new": ["Newco"], "spade": ["Acme"], "rake": []
+    }  # fmt: skip
+    agent = taught()
+    agent.adopt(table, renamed={"kettle": "pot"}, factors={"brand": [None] * 5 + ["Acme"]})
+    assert brands(agent) == {name: [] for name in table.actions} | {table.actions[5]: ["Acme"]}
+
+
+def test_a_posterior_that_has_observed_nothing_takes_any_factors():
+    plain = bough.GaussianModel(TREE, factors={"brand": bough.Factor({"kettle": "Acme"})})
+    assert bough.Posterior(plain).on(shop()).n_observations == 0
+    agent = bough.HierTS(plain, seed=0)
+    agent.adopt(shop())
+    agent.update("kettle", 1.0, factors={"store": "north"})
+    assert agent.posterior.on(bough.GaussianModel(TREE)).n_observations == 1  # levels that are not wanted add up
+
+
+def test_many_are_forgotten_at_once():
+    agent, other = taught(), bough.HierTS(shop(), seed=0)
+    agent.forget(["kettle", "spade", "mug"])
+    other.update(["rake", "toaster"], [-0.1, 0.3], factors={"store": ["north", "south"]})
+    assert agent.posterior.action_moments()[0] == pytest.approx(other.posterior.action_moments()[0], abs=1e-9)

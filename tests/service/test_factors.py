@@ -4,6 +4,7 @@ import pytest
 
 import bough
 from bough.service.experiment import Experiment
+from bough.service.files import start_of
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, State
 from bough.service.refits import evidence_of, refitted
@@ -130,3 +131,65 @@ def test_a_refit_learns_the_variances_of_factors():
     found = refitted(*evidence_of(experiment.agent, experiment, None))
     assert {"brand", "store"} <= found.estimates.keys()
     assert experiment.agent.posterior.statistics.factors["store"].tolist().count("north") > 0
+
+
+def test_a_refit_keeps_the_levels_and_brands_that_came_while_it_ran():
+    experiment = shop()
+    for i in range(20):
+        _, outcomes = rewarded(experiment, {"factors": {"store": ("north", "south")[i % 2]}}, {}, now=10.0 * i)
+        outcomes[0].value = float(i % 3)
+        experiment.learn(outcomes)
+    found = refitted(*evidence_of(experiment.agent, experiment, None))
+    for body in (
+        {"op": "add_level", "names": ["west"], "factor": "store"},
+        {"op": "add_level", "names": ["Newco"], "factor": "brand"},
+        {"op": "add", "names": ["mate"], "under": "tea", "factors": {"brand": {"mate": "Newco"}}},
+    ):
+        experiment.apply(ChangeRow(1, 0.0, "action", "me", body))
+    _, outcomes = rewarded(experiment, {"factors": {"store": "west"}}, {})
+    experiment.learn(outcomes)
+    before = experiment.agent.posterior.n_observations
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 2, "refit": True}), start_of(found.file))
+    model = experiment.agent.posterior.model
+    assert model.factors["store"].levels == ("north", "south", "west")
+    assert model.effects.of_action(list(model.tree.actions).index("mate")).tolist() == [1]
+    assert model.factors["brand"].variance == start_of(found.file).factors["brand"].variance
+    assert experiment.agent.posterior.n_observations == before
+
+
+def test_what_was_decided_under_a_model_with_a_store_is_learned_under_one_without():
+    experiment = shop()
+    row = experiment.decide(Decide(factors={"store": "north"}), now=1.0)
+    plain = bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 2}), plain)
+    verdict = experiment.reward(Reward(decision_id=row.id, value=1.0), State(row, []), now=2.0)
+    assert experiment.learn(verdict.outcomes) == []
+    assert experiment.agent.posterior.n_observations == 1
+    taken = experiment.retract(State(row, verdict.outcomes), now=3.0).outcomes
+    assert experiment.learn(taken) == []
+    assert experiment.agent.posterior.n_observations == 0
+
+
+def test_all_rewards_of_a_decision_are_at_the_same_levels():
+    experiment = shop(learning="at_close", window=60.0)
+    row = experiment.decide(Decide(), now=1.0)
+
+    def reward(id, outcomes, **factors):
+        asked = Reward(decision_id=row.id, value=1.0, reward_id=id, factors=factors or None)
+        return experiment.reward(asked, State(row, outcomes), now=2.0)
+
+    first = reward("a", [], store="north").outcomes
+    with pytest.raises(Problem, match="give all rewards of a decision the same factors"):
+        reward("b", first, store="south")
+    assert reward("a", first, store="north").answer.replayed
+    with pytest.raises(Problem, match="has this reward at"):
+        reward("a", first, store="south")
+    assert reward("b", first, store="north").outcomes[0].factors == {"store": "north"}
+
+
+def test_levels_of_decisions_that_requests_cannot_name_are_refused():
+    pair = bough.Factor(levels=[("a", 1)], at_decision=True)
+    tree = bough.Tree.from_paths(["tea", "coffee"])
+    made = Experiment(1, "shop", ExperimentConfig(), seed=0)
+    with pytest.raises((Problem, ValueError), match="text and whole numbers"):
+        made.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), bough.GaussianModel(tree, factors={"pair": pair}))

@@ -168,9 +168,11 @@ def read_labels(given: argparse.Namespace, tree: bough.Tree) -> dict[str, dict[A
         return {}
     if given.levels is None:
         raise ValueError("--factor names a column of a table; give the table as --tree, with --levels")
-    action = listed(given.levels, "--levels")[-1]
-    if action in columns:
-        raise ValueError(f"--factor is {action!r}, the column of the actions themselves; give another column")
+    levels = listed(given.levels, "--levels")
+    action = levels[-1]
+    twice = next((column for column in columns if column in levels), None)
+    if twice is not None:
+        raise ValueError(f"--factor is {twice!r}, a level of the tree already; give another column")
     rows = import_module("bough.data.files").rows_of_table(given.tree, [action], columns)
     labels: dict[str, dict[Any, list[Any]]] = {column: {} for column in columns}
     for name, *levels in rows:

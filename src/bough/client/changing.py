@@ -78,6 +78,8 @@ def add_level(factor: Any, level: Any) -> Call[Accepted]:
     """
     if not isinstance(factor, str):
         raise ValueError(f"the factor is {factor!r:.80}; give its name")
+    if isinstance(level, tuple):
+        raise ValueError(f"the level is {level!r:.80}, a tuple; levels that a client gives are text or whole numbers")
     return _change("add_level", level, factor=factor)
 
 

@@ -177,8 +177,9 @@ def labels(value: Any) -> dict[str, dict[str, Any]] | None:
             what = 'a dict of dicts, such as {"brand": {"kettle": "Acme"}}'
             raise ValueError(f"factors is {reprlib.repr(value)}; give {what}")
         found[factor] = {
-            str(name(action)): name(one, "level") if isinstance(one, (str, int)) else names(one, "levels")
+            str(name(action)): [name(level, "level") for level in one] if isinstance(one, list) else name(one, "level")
             for action, one in given.items()
+            if one is not None
         }
     return found
 

@@ -95,8 +95,8 @@ def _relabelled(old: Model, given: Tree | Model, labels: Mapping[str, Any], rena
         raise ValueError("factors go with a tree; a model has its own, so leave them out")
     if old.effects is None:
         raise ValueError("factors were given, and the agent's model has none; adopt a model that has them")
-    place = compare(old.tree, given, renamed).place
-    return replace(old.rehung(given, place), factors=relabelled(old, given, labels))
+    moved = old.rehung(given, compare(old.tree, given, renamed).place)
+    return replace(moved, factors=relabelled(moved, labels))
 
 
 def _with_ghosts_labels(model: Model, old: Model, ghosts: Nodes, now: Nodes) -> Model:
@@ -108,7 +108,7 @@ def _with_ghosts_labels(model: Model, old: Model, ghosts: Nodes, now: Nodes) -> 
     theirs[np.searchsorted(tree.leaves, now)] = np.searchsorted(old.tree.leaves, ghosts)
     mine = np.where(theirs >= 0, -1, np.arange(tree.n_actions))
     for name, factor in old.effects.factors.items():
-        if name in factors and not factor.at_decision:
+        if name in factors and not factor.at_decision and not factors[name].at_decision:
             factors[name] = factors[name].beside(tree, mine, factor, theirs)
     return replace(model, factors=factors)
 

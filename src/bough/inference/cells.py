@@ -31,6 +31,19 @@ class Cells:
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
+    @classmethod
+    def of(
+        cls, keys: Sequence[tuple[int, ...]], slots: Nodes, levels: Nodes, first: Integers, effects: Nodes,
+        places: Nodes, table: Floats,
+    ) -> Cells:  # fmt: skip
+        """Many cells at once, whose effects begin at `first`; these have those places in the lists of their slots."""
+        made = cls(levels.shape[1])
+        made.count = len(keys)
+        made._of = {key: cell for cell, key in enumerate(keys)}
+        made._table, made._slot, made._levels = table.copy(), slots.astype(np.int32), levels.astype(np.int32)
+        made._first, made._effect, made._place = first.copy(), effects.copy(), places.copy()
+        return made
+
     def find(self, key: tuple[int, ...]) -> int:
         """The cell of a slot and the levels of a decision; -1 where there is none."""
         return self._of.get(key, -1)
@@ -39,8 +52,9 @@ class Cells:
         """A new cell with these effects, which have those places in the list of its slot."""
         cell, end = self.count, int(self._first[self.count])
         if cell == len(self._slot):
-            self._slot, self._table = grown(self._slot, 2 * cell), grown(self._table, 2 * cell)
-            self._levels, self._first = grown(self._levels, 2 * cell), grown(self._first, 2 * cell + 1)
+            size = max(2 * cell, 16)
+            self._slot, self._table = grown(self._slot, size), grown(self._table, size)
+            self._levels, self._first = grown(self._levels, size), grown(self._first, size + 1)
         new_end = end + len(effects)
         if new_end > len(self._effect):
             size = max(new_end, 2 * len(self._effect))

@@ -2,7 +2,7 @@
 
 The score of an action is its parameter in the tree plus the effects of its levels, and those of the decision. Given the
 effects the tree is that of scalar.py, so it is eliminated exactly, and what is left is a triangle over the effects
-alone. docs/crossed.md derives it, and `kernels/crossed.py` says what is kept.
+alone. docs/explanation/crossed.md derives it, and `kernels/crossed.py` says what is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrsv
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import Rows
@@ -132,16 +132,26 @@ class CrossedEngine(ScalarEngine):
     def place(self, leaves: Nodes, evidence: Floats) -> None:
         """Forget everything, and know this evidence and nothing else; a leaf may have several rows."""
         slots = self._touch(leaves)
-        self._cells = Cells(len(self._first_decided))
-        self._loadings.clear()
         evidence = self.kind.taken(evidence)
         levels = evidence[:, 3:].astype(np.int32)
-        for key, row in zip(keys_of(slots, levels), evidence[:, :3], strict=True):
-            cell = self._cell(key)
-            self._cells._table[cell] = row
+        first, effects = self._effects_of_rows(leaves, levels)
+        self._loadings, places = Loadings.of(slots, first, effects, self.slots.parent)
+        keys = keys_of(slots, levels)
+        self._cells = Cells.of(keys, slots, levels, first, effects, places, evidence[:, :3])
         self._unit = self._faded = 1.0
         self._sum_cells()
         self._say_all()
+
+    def _effects_of_rows(self, leaves: Nodes, levels: Nodes) -> tuple[Integers, Nodes]:
+        """(n + 1,) where the effects of rows of evidence begin, and the effects: those of the action come first."""
+        start, labels = self._labels_of(leaves)
+        own = np.diff(start)
+        first = np.concatenate([[0], np.cumsum(own + levels.shape[1])])
+        effects = np.empty(first[-1], dtype=np.int32)
+        effects[np.repeat(first[:-1] - start[:-1], own) + np.arange(len(labels))] = labels
+        for i, of_factor in enumerate(self._first_decided.tolist()):
+            effects[first[1:] - levels.shape[1] + i] = of_factor + levels[:, i]
+        return first, effects
 
     def _sum_cells(self) -> None:
         """Have the table, one row per action, be the sums of the cells."""
@@ -245,8 +255,14 @@ class CrossedEngine(ScalarEngine):
 
     def forget(self, leaf: int) -> None:
         """Have no evidence of a leaf any more."""
-        if self.weight(leaf) > 0.0:
-            self._cells.table[self._cells.of_slot(self.slots.find_one(leaf))] = 0.0
+        self.forget_all(np.array([leaf], dtype=np.int32))
+
+    def forget_all(self, leaves: Nodes) -> None:
+        """Have no evidence of any of some leaves any more."""
+        self._made_good()
+        mine = np.isin(self._cells.slot, self.slots.find(leaves))  # without those that have no slot, -1
+        if self._cells.table[mine, 0].any():
+            self._cells.table[mine] = 0.0
             self._sum_cells()
             self._say_all()
 
@@ -359,7 +375,10 @@ class CrossedEngine(ScalarEngine):
 
     def effect_moments(self) -> tuple[Floats, Floats]:
         """(q,) and (q,): the posterior means and variances of the effects."""
-        return self.effect_means(), self._spread_of(np.eye(self._effects.n))
+        if not self._effects.n:
+            return np.empty(0), np.empty(0)
+        inverse, _ = dtrtri(self._triangle.T, lower=1)  # of the transpose, whose columns are this one's rows
+        return self.effect_means(), self._effects.variance * np.square(inverse).sum(axis=0)
 
     def effect_counts(self) -> Floats:
         """(q,) how many rewards each effect had a part in."""

@@ -100,6 +100,10 @@ class Engine(Protocol):
         """Have no evidence of a leaf any more."""
         ...
 
+    def forget_all(self, leaves: Nodes) -> None:
+        """Have no evidence of any of some leaves any more."""
+        ...
+
     def relocate(self, leaf: int, to: int) -> None:
         """Have a leaf's evidence at another one, which has none, and none at the first."""
         ...
@@ -360,6 +364,11 @@ class TableEngine(ABC):
         if self.weight(leaf) > 0.0:
             self._table[self._row_of(leaf)] = 0.0
             self._say(np.array([self.slots.find_one(leaf)], dtype=np.int32))
+
+    def forget_all(self, leaves: Nodes) -> None:
+        """Have no evidence of any of some leaves any more."""
+        for leaf in leaves.tolist():
+            self.forget(leaf)
 
     def relocate(self, leaf: int, to: int) -> None:
         """Have a leaf's evidence at another one, which has none, and none at the first."""

@@ -162,9 +162,11 @@ class CrossedEvidence(RewardEvidence):
 
     def moved(self, leaves: Nodes, table: Floats, old: Model, new: Model) -> tuple[Nodes, Floats]:
         """By the names of levels; rows that differ in factors that the new model lacks become one."""
-        if new.effects is not None and len(leaves):
-            new.effects.check_decided(old.effects)
         decided = () if new.effects is None else new.effects.decided
+        if not len(leaves):
+            return leaves, np.empty((0, 3 + len(decided)))
+        if new.effects is not None:
+            new.effects.check_decided(old.effects)
         mine = {name: (i, factor) for i, (name, factor, _) in enumerate(self._effects.decided)}
         codes = np.empty((len(leaves), len(decided)))
         for i, (name, factor, _) in enumerate(decided):

@@ -268,8 +268,7 @@ class Living(Timed):
             self._check_whole()
             nodes = [self._catalogue.action_node(name) for name in names]
             self._answers.clear()
-            for node in nodes:
-                self._engine.forget(node)
+            self._engine.forget_all(np.unique(nodes).astype(np.int32))
 
     @property
     def retired(self) -> list[Hashable]:

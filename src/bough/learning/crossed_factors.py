@@ -12,8 +12,6 @@ from bough.model.factors import Factor
 from bough.model.model import Model
 from bough.tree.tree import Tree
 
-_TAKEN = ("mean", "noise")
-
 
 class CrossedFactors(NamedTuple):
     """Factors by name: what they are made of, in the order in which they were given."""
@@ -39,7 +37,7 @@ class CrossedFactors(NamedTuple):
             )
         columns = {}
         for name, one in factors.items():
-            if not isinstance(name, str) or not name or name in _TAKEN:
+            if not isinstance(name, str):
                 raise ValueError(f"a factor is called {name!r}; give it another name, which is text")
             if isinstance(one, str):
                 columns[name] = one
@@ -71,4 +69,8 @@ class CrossedFactors(NamedTuple):
             assert log.factors is not None
             seen = list(dict.fromkeys(log.factors[name].tolist()))
             made[name] = one if isinstance(one, Factor) else Factor(levels=seen, at_decision=True)
-        return Effects.checked(made, tree)
+        effects = Effects.checked(made, tree)
+        empty = next((name for name, factor in effects.factors.items() if not factor.levels), None)
+        if empty is not None:
+            raise ValueError(f"the factor {empty!r} has no levels, so that nothing can be learned of it; leave it out")
+        return effects

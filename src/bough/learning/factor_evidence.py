@@ -2,7 +2,7 @@
 
 With the effects b integrated as well, the log evidence is that of the tree for the rewards less the best effects, less
 half of |u|^2 + log det (I + D G D), b = D u; G is what the rewards say of b where the tree is integrated.
-docs/crossed.md derives its gradient.
+docs/explanation/crossed.md derives its gradient.
 """
 
 from __future__ import annotations

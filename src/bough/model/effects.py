@@ -16,6 +16,8 @@ from bough.tree.name_columns import as_column
 from bough.tree.names import UnknownNameError
 from bough.tree.tree import Tree
 
+_TAKEN = ("mean", "noise", "noise spread", "noise floor")  # what fits call other numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Effects:
@@ -38,8 +40,8 @@ class Effects:
         if not isinstance(factors, Mapping):
             raise ValueError(f'factors is {factors!r:.80}; give a mapping, such as {{"brand": bough.Factor(labels)}}')
         for name, factor in factors.items():
-            if not isinstance(name, str) or not name:
-                raise ValueError(f"a factor is called {name!r}; give it a name that is text")
+            if not isinstance(name, str) or not name or name in _TAKEN:
+                raise ValueError(f"a factor is called {name!r}; give it another name, which is text")
             if not isinstance(factor, Factor):
                 raise ValueError(f"the factor {name!r} is a {type(factor).__name__}; give a bough.Factor")
         return cls({name: factor.on(tree, name) for name, factor in factors.items()}, tree)

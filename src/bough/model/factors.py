@@ -15,7 +15,7 @@ from bough import _checks
 from bough._arrays import Integers, Nodes
 from bough._frames import collected, position
 from bough.model.likelihood import LARGEST
-from bough.tree.name_columns import is_missing, plain
+from bough.tree.name_columns import is_bool, is_missing, plain
 from bough.tree.names import UnknownNameError
 from bough.tree.tree import Tree
 
@@ -70,6 +70,11 @@ class Factor:
             self._given = _Given.of(labels)
             self.levels = _levels_of(self._given, given)
 
+    @property
+    def labelled(self) -> list[Any] | None:
+        """The actions that a mapping has labels of; None where a column has those of all."""
+        return None if self._given is None else self._given.actions
+
     @classmethod
     def from_frame(
         cls, frame: Any, action: str, level: str, *, levels: Sequence[Any] | None = None, variance: float = 1.0
@@ -109,7 +114,7 @@ class Factor:
     def code(self, level: Any, name: str) -> int:
         """The place of a level, or a `KeyError` that names the factor and what would be right."""
         try:
-            found = self._codes.get(plain(level), -1)
+            found = -1 if is_bool(level) else self._codes.get(plain(level), -1)
         except TypeError:
             found = -1
         if found < 0:
@@ -227,7 +232,10 @@ def level_name(level: Any) -> Hashable:
     """A level's name, checked."""
     one = plain(level)
     if isinstance(one, tuple) and one and all(isinstance(plain(part), (str, int)) for part in one):
-        return tuple(plain(part) for part in one)
+        if not any(map(is_bool, one)):
+            return tuple(plain(part) for part in one)
+    elif isinstance(one, float) and one.is_integer():  # as pandas has whole numbers where others are missing
+        return int(one)
     if isinstance(one, bool) or not isinstance(one, (str, int)):
         raise ValueError(
             f"a level is {reprlib.repr(level)}, a {type(level).__name__}; a level is text, an integer, or a tuple of "
@@ -292,10 +300,10 @@ class _Given:
         if self.actions is not None:
             nodes = tree.node_names.find_all(self.actions) if self.actions else np.empty(0, dtype=np.int64)
             for i in np.flatnonzero((nodes < 0) | (tree.child_start[nodes] != tree.child_start[nodes + 1])).tolist():
-                raise UnknownNameError(
-                    f"the factor {name!r} labels {self.actions[i]!r}, which is no action; "
-                    f"{tree.node_names.suggestion(self.actions[i], tree.sep)}"
-                )
+                what = "a category and no action; label the actions below it"
+                if nodes[i] < 0:
+                    what = f"no action; {tree.node_names.suggestion(self.actions[i], tree.sep)}"
+                raise UnknownNameError(f"the factor {name!r} labels {self.actions[i]!r}, which is {what}")
             by_place: list[tuple[Hashable, ...]] = [()] * tree.n_actions
             for place, own in zip(np.searchsorted(tree.leaves, nodes).tolist(), labels, strict=True):
                 by_place[place] = own
@@ -311,6 +319,10 @@ def _labels_of_one(given: Any) -> tuple[Hashable, ...]:
         _checks.is_list(given) and not isinstance(given, tuple)
     ):
         several: Iterable[Any] = given.tolist() if isinstance(given, np.ndarray) else given
+        if isinstance(given, Mapping):
+            raise ValueError(f"an action has {reprlib.repr(given)}; give its level, or a list of them")
+        if isinstance(given, (set, frozenset)):  # whose order is another one in each process
+            several = sorted(given, key=str)
         return tuple(dict.fromkeys(level_name(one) for one in several if not is_missing(one)))
     return () if is_missing(given) else (level_name(given),)
 

@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bough import _checks
-from bough._arrays import Integers
 from bough.model.factors import Factor
 from bough.model.model import Model
-from bough.tree.tree import Tree
 
 _Model = TypeVar("_Model", bound=Model)
 
@@ -72,20 +70,22 @@ def with_labels(model: _Model, factors: Mapping[str, Factor]) -> _Model:
     return replace(model, factors=made)
 
 
-def relabelled(old: Model, tree: Tree, labels: Mapping[str, Any]) -> dict[str, Factor]:
-    """The factors on a new table that has labels for all of its actions; levels that are new come last."""
-    assert old.effects is not None
-    found: dict[str, Factor] = {}
-    for name, factor in old.effects.factors.items():
-        if name not in labels:
-            found[name] = factor
-            continue
+def relabelled(model: Model, labels: Mapping[str, Any]) -> dict[str, Factor]:
+    """The factors of a model on a new table that comes with labels; levels that are new come last.
+
+    A mapping has those of some actions, and others keep theirs; a column has them all.
+    """
+    assert model.effects is not None
+    tree, found = model.tree, dict(model.effects.factors)
+    for name, given in labels.items():
+        factor = model.effects.factor(name)
         if factor.at_decision:
             raise ValueError(f"{name!r} is a factor of the decision, and no action has a level of it; leave it out")
-        given = labels[name]
-        theirs = (given if isinstance(given, Factor) else Factor(given)).on(tree, name)
-        none: Integers = np.full(tree.n_actions, -1, dtype=np.int64)
-        found[name] = factor.beside(tree, none, theirs, np.arange(tree.n_actions))
-    for name in labels:
-        old.effects.factor(name)
-    return found
+        new = given if isinstance(given, Factor) else Factor(given)
+        theirs, every = new.on(tree, name), np.arange(tree.n_actions)
+        mine = np.full(tree.n_actions, -1, dtype=np.int64)
+        if new.labelled is not None:
+            mine[:] = every
+            mine[np.searchsorted(tree.leaves, tree.action_nodes(new.labelled))] = -1
+        found[name] = factor.beside(tree, mine, theirs, every)
+    return found  # type: ignore[return-value]

@@ -269,8 +269,8 @@ class LivingPolicy(LoggedPolicy):
         they had; with ``gone="forget"`` they are removed with their rewards, and ``gone="raise"`` refuses the table.
         A retired action that the table lists is restored; the agent's own tree, `agent.posterior.model.tree`, is no
         table, and leaves all as it is. With a tree the prior stays what it is, by depth or height. `factors` has the
-        levels that the actions of the table have of the model's crossed factors, as labels of a `Factor`; levels that
-        are new are added. Without it, known actions keep their levels, and new ones have none.
+        levels that actions of the table have of the model's crossed factors, as labels of a `Factor`: a column is for
+        all actions, and known ones that a mapping leaves out keep their levels. New levels are added.
 
         >>> import bough
         >>> old = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade", "kite"]})

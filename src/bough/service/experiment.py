@@ -17,7 +17,7 @@ import msgspec
 
 from bough.data.rows import checked_levels, checked_levels_of_decision
 from bough.policies.thompson import HierTS
-from bough.service.learner import Learner
+from bough.service.learner import Learner, known_factors
 from bough.service.problems import Problem, refused
 from bough.service.records import (
     CANCEL,
@@ -170,6 +170,7 @@ class Experiment(Learner):
         own_id = asked.reward_id or ""
         for row in outcomes:
             if row.id == own_id and row.slot == asked.slot and row.kind in ("reward", "late"):
+                factors = _factors(decision, asked) if asked.factors else row.factors
                 if (row.value, row.trials, row.exposure) != (asked.value, asked.trials, asked.exposure):
                     raise _conflict(
                         decision,
@@ -177,6 +178,11 @@ class Experiment(Learner):
                         "a decision has one reward, unless each has a reward_id and learning is at_close",
                         code="same-id",
                     )
+                if factors != row.factors:
+                    raise _conflict(
+                        decision, f"has this reward at {row.factors}, and not at {factors}", "give the same factors",
+                        code="same-id",
+                    )  # fmt: skip
                 return Verdict(_rewarded(asked, self._status(row, decision), True))
         if any(row.id == CANCEL for row in outcomes):
             raise _conflict(decision, "was cancelled", "make another decision")
@@ -193,6 +199,12 @@ class Experiment(Learner):
         is_closed = decision.learning == "at_close" and not decision.open
         late = is_closed or (decision.closes is not None and now > decision.closes)
         row = self._outcome(decision, asked.slot, own_id, now, "late" if late else "reward", asked)
+        for other in mine:
+            if row.factors != other.factors:
+                raise _conflict(
+                    decision, f"has a reward at {other.factors}, and this one is at {row.factors}",
+                    "give all rewards of a decision the same factors",
+                )  # fmt: skip
         if not late:
             self._check(_total([*mine, row]))
         row.learn = not late and decision.learning == "at_once" and self.config.mode != "frozen"
@@ -217,7 +229,9 @@ class Experiment(Learner):
     def _check(self, row: OutcomeRow) -> None:
         """Refuse a reward that the model could not learn from: in the log it would be there for ever."""
         try:
-            check_reward(self.ready_agent(), row.action, row.value, row.context, row.trials, row.exposure, row.factors)
+            agent = self.ready_agent()
+            factors = known_factors(agent._model, row.factors)
+            check_reward(agent, row.action, row.value, row.context, row.trials, row.exposure, factors)
         except KeyError as error:
             raise refused(error, "unknown-action", value=row.action) from None
         except ValueError as error:

@@ -275,7 +275,9 @@ def _decision_rows(
     context = _by_name(row.context, features)
     cells = [_cell(context.get(column.name), column.kind) for column in own]
     for slot, action in enumerate(row.actions):
-        reward = _observation(state, slot) if _is_final(state) else None
+        outcome = _observation(state, slot) if _is_final(state) else None
+        factors = row.factors if outcome is None else outcome.factors
+        reward = None if outcome is None else (outcome.value, outcome.trials, outcome.exposure)
         if reward is None and not unrewarded:
             continue
         if numbers and not isinstance(action, int):
@@ -285,17 +287,17 @@ def _decision_rows(
         yield (
             row.id, row.at, slot, action if numbers else str(action), *(reward or (None, None, None)),
             None if row.propensity is None else row.propensity[slot], row.mode, row.model_version, row.learned_seq,
-            offered.get("among"), offered.get("exclude"), row.context, row.factors, *cells,
+            offered.get("among"), offered.get("exclude"), row.context, factors, *cells,
         )  # fmt: skip
 
 
-def _observation(state: State, slot: int) -> tuple[float, float | None, float | None] | None:
-    """What was learned of a slot, or, where nothing was, what was logged of it: value, trials and exposure."""
+def _observation(state: State, slot: int) -> OutcomeRow | None:
+    """What was learned of a slot, or, where nothing was, what was logged of it."""
     mine = [row for row in state.outcomes if row.slot == slot and row.kind in ("reward", "closed", "default")]
     found = next((row for row in mine if row.learn), None) or next((row for row in mine if row.kind != "reward"), None)
     if found is None and len(mine) == 1:
         found = mine[0]
-    return None if found is None else (found.value, found.trials, found.exposure)
+    return found
 
 
 def _by_name(context: Context | None, features: Sequence[str] | None) -> dict[str, Any]:

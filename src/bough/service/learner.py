@@ -15,7 +15,7 @@ from bough.model.model import Model
 from bough.policies.thompson import HierTS
 from bough.policies.warm_up import warm_up
 from bough.service.problems import Problem, refused
-from bough.service.records import ChangeRow, Name, OutcomeRow, Position
+from bough.service.records import ChangeRow, Factors, Name, OutcomeRow, Position
 from bough.service.schema import ExperimentConfig
 from bough.service.trials import trial
 from bough.tree.tree import Tree
@@ -74,7 +74,8 @@ class Learner:
                     _retract(agent, row, fades)
                 elif fades or row.trials is not None or row.exposure is not None or row.factors is not None:
                     at = row.earned if fades else None
-                    more: dict[str, Any] = {"trials": row.trials, "exposure": row.exposure, "factors": row.factors}
+                    factors = known_factors(agent._model, row.factors)
+                    more: dict[str, Any] = {"trials": row.trials, "exposure": row.exposure, "factors": factors}
                     agent.update(row.action, row.value, row.context, at=at, **more)
                 else:
                     agent.update(row.action, row.value, row.context)
@@ -230,8 +231,10 @@ class Learner:
                     "give a model without drift, and the experiment a half_life"
                 )
             check_names(file.tree)
+            _check_levels(file)
             return HierTS(file, seed=self._seed, half_life=half_life)
         check_names(file._model.tree)
+        _check_levels(file._model)
         self.options = {name: value for name, value in file._options.items() if name != "refit"}
         return HierTS.resume(file.posterior, seed=self._seed, **self.options, half_life=half_life)
 
@@ -255,6 +258,23 @@ def checked_config(body: dict[str, Any]) -> ExperimentConfig:
         raise ValueError(str(error)) from None
 
 
+def known_factors(model: Model, factors: Factors | None) -> Factors | None:
+    """The levels of a logged decision that a model asks for: it may have been made under another one."""
+    if factors is None or model.effects is None:
+        return None
+    return {name: factors[name] for name, _, _ in model.effects.decided if name in factors}
+
+
+def _check_levels(model: Model) -> None:
+    """Refuse levels of decisions that requests cannot name."""
+    for name, factor, _ in () if model.effects is None else model.effects.decided:
+        odd = next((level for level in factor.levels if not isinstance(level, (str, int))), None)
+        if odd is not None:
+            raise ValueError(
+                f"the factor {name!r} of the decision has the level {odd!r}; the service takes text and whole numbers"
+            )
+
+
 def check_names(tree: Tree) -> None:
     """Refuse names that JSON would change."""
     for name in tree.actions:
@@ -267,7 +287,11 @@ def _on_tree_of(model: Model, fitted: Model) -> Model:
     """The prior of a refit, on the tree that there is now: the catalogue may have changed while it was learned."""
     classes = fitted.classes
     prior = by_depth(list(classes.table)) if classes.kind == "depth" else by_height(list(classes.table))
-    return replace(fitted, tree=model.tree, covariance=prior)
+    factors = {
+        name: one.with_variance(fitted.factors[name].variance) if name in fitted.factors else one
+        for name, one in model.factors.items()
+    }
+    return replace(fitted, tree=model.tree, covariance=prior, factors=factors)
 
 
 def _change_action(agent: HierTS, body: dict[str, Any]) -> None:
@@ -309,7 +333,7 @@ def _by_own_names(factors: dict[str, dict[str, Any]] | None, names: list[Name]) 
 def _retract(agent: HierTS, row: OutcomeRow, fades: bool) -> None:
     at = row.earned if fades else None
     size = {"trials": row.trials, "exposure": row.exposure}
-    agent.retract(row.action, row.value, row.context, **size, at=at, factors=row.factors)
+    agent.retract(row.action, row.value, row.context, **size, at=at, factors=known_factors(agent._model, row.factors))
 
 
 def _reason(error: Exception) -> str:

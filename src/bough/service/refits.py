@@ -68,7 +68,7 @@ class Refitted(NamedTuple):
     file: bytes
     """The model with the prior that the data speak for."""
     estimates: dict[str, list[float]]
-    """By depth or height: the variance, and where its 95% interval begins and ends."""
+    """By depth or height, and by factor: the variance, and where its 95% interval begins and ends."""
 
 
 def refitted(model_file: bytes, data: Any, by: str) -> Refitted:

@@ -138,7 +138,7 @@ class TreeBody(_Body):
     gone: Literal["retire", "forget", "raise"] = "retire"
     """What becomes of actions that are missing in it."""
     factors: dict[str, dict[str, Levels]] | None = None
-    """For each of the model's factors the levels of the actions, by name; without it, known actions keep theirs."""
+    """For each of the model's factors the levels of actions, by name; known actions that it leaves out keep theirs."""
 
 
 class RefitBody(_Body):

@@ -1,4 +1,4 @@
-"""Crossed effects beside a tree of numbers: what one reward changes; docs/crossed.md derives it.
+"""Crossed effects beside a tree of numbers: what one reward changes; docs/explanation/crossed.md derives it.
 
 Given the effects b, the tree is what `scalar.py` has, with information eta - H b in place of eta. A slot's row of H is
 zero but for the effects below it, so it is kept as a list: entries from `first` on, `size` of them, each with its

@@ -1,4 +1,4 @@
-"""How the log determinant over crossed effects moves with the variances of a tree; docs/crossed.md derives it."""
+"""How the log determinant over crossed effects moves with variances; docs/explanation/crossed.md derives it."""
 
 from __future__ import annotations
 

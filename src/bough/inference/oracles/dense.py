@@ -90,7 +90,10 @@ class DensePosterior:
         contexts = np.array(self._contexts).reshape(n, d)
         design = np.einsum("nd,ndve->nve", contexts, self.prior_root[self._leaves]).reshape(n, n_nodes * d)
         if self.model.effects is not None:
-            design += np.array(self._effects).reshape(n, -1) @ self.prior_root[self.model.tree.n_nodes :, 0, :, 0]
+            design += (
+                np.array(self._effects).reshape(n, self.model.effects.n)
+                @ self.prior_root[self.model.tree.n_nodes :, 0, :, 0]
+            )
         mean = np.broadcast_to(np.atleast_1d(self.model.mean), d)
         deviation = math.sqrt(self.model.noise_variance)
         return design / deviation, (np.array(self._rewards) - contexts @ mean) / deviation
