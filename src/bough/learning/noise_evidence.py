@@ -2,7 +2,8 @@
 
 As in count_evidence.py: at the fixed point the log evidence does not change, to first order, with the sites, so that
 its gradient by the variances is that of a Gaussian model which observes the sites, and its gradient by the median, the
-spread and the floor of the noise that of each action's own integral in its cavity. docs/noise.md derives it.
+spread and the floor of the noise that of each action's own integral in its cavity. docs/explanation/noise.md
+derives it.
 """
 
 from __future__ import annotations

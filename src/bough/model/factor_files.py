@@ -1,4 +1,4 @@
-"""Crossed factors as a header and arrays of a file, and back; docs/file-format.md says what they are."""
+"""Crossed factors as a header and arrays of a file, and back; docs/reference/file-format.md says what they are."""
 
 from __future__ import annotations
 
