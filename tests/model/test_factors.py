@@ -36,8 +36,9 @@ WANTED = {"kettle": ["Acme"], "toaster": ["Acme", "Bolt"], "spade": ["Acme"], "r
         [BRANDS.get(action) for action in TREE.actions],
         np.array([BRANDS.get(action) for action in TREE.actions], dtype=object),
         pd.Series([BRANDS.get(action) for action in TREE.actions], dtype=object),
+        pd.Series(BRANDS, dtype=object),
     ],
-    ids=["mapping", "list", "array", "series"],
+    ids=["mapping", "list", "array", "series", "series by name"],
 )
 def test_labels_come_in_every_form(given):
     model = bough.GaussianModel(TREE, factors={"brand": bough.Factor(given, levels=["Acme", "Bolt"])})
@@ -100,6 +101,7 @@ def test_a_set_of_levels_has_one_order():
     ("given", "message"),
     [
         (lambda: bough.Factor(), "needs labels"),
+        (lambda: bough.Factor(pd.DataFrame({"sku": ["kettle"], "brand": ["Acme"]})), "give bough.Factor.from_frame"),
         (lambda: bough.Factor("Acme"), "give a mapping from actions to levels"),
         (lambda: bough.Factor({"kettle": 1.5}), "a level is 1.5"),
         (lambda: bough.Factor({"kettle": True}), "a level is True"),

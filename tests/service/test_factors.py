@@ -5,10 +5,12 @@ import pytest
 import bough
 from bough.service.experiment import Experiment
 from bough.service.files import start_of
+from bough.service.prior_view import prior
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, State
 from bough.service.refits import evidence_of, refitted
 from bough.service.schema import ActionChange, Decide, ExperimentConfig, Reward
+from bough.service.traffic import Traffic
 from bough.service.trials import trial
 
 
@@ -105,6 +107,9 @@ def test_the_catalogue_changes_with_brands():
     names = list(agent.posterior.model.tree.actions)
     found = {name: agent.posterior.model.effects.of_action(i).tolist() for i, name in enumerate(names)}
     assert (found["mate"], found["chai"]) == ([1], [0, 1])
+    change(op="add", names=["rooibos"], under="tea", factors={"brand": "Newco"})
+    model = experiment.agent.posterior.model
+    assert model.effects.of_action(list(model.tree.actions).index("rooibos")).tolist() == [1]
     change(op="add_level", names=["west"], factor="store")
     _, outcomes = rewarded(experiment, {"factors": {"store": "west"}}, {})
     assert experiment.learn(outcomes) == []
@@ -120,6 +125,16 @@ def test_the_catalogue_changes_with_brands():
     twin = trial(experiment.agent)
     twin.add_level("brand", "more")
     assert "more" not in experiment.agent.posterior.model.factors["brand"].levels
+
+
+def test_the_prior_has_a_line_for_each_factor():
+    agent = bough.HierTS(model(), seed=0)
+    agent.update("coffee", 1.0, factors={"store": "north"})
+    found = {one.level: one for one in prior(agent, Traffic()).levels}
+    assert (found["brand"].variance, found["brand"].nodes, found["brand"].touched) == (0.5, 1, 1)
+    assert (found["store"].share, found["store"].nodes) == (0.0, 2)  # the same for all actions
+    assert sum(one.share for one in found.values()) == pytest.approx(1.0)
+    assert found["brand"].share == pytest.approx(0.5 * 2 / 3 / (3.0 + 0.5 * 2 / 3))  # two of three have a brand
 
 
 def test_a_refit_learns_the_variances_of_factors():

@@ -163,25 +163,28 @@ def factors(value: Any) -> dict[str, Name] | None:
     return {key: name(one, f"level of {key!r}") for key, one in value.items()}
 
 
-def labels(value: Any) -> dict[str, dict[str, Any]] | None:
-    """The levels of actions, by factor and by the action's name.
+def labels(value: Any) -> dict[str, Any] | None:
+    """The levels of one action, by factor; or of several, by factor and by the action's name.
 
-    >>> labels({"brand": {"kettle": "Acme", 7: ["Acme", "Bolt"]}})
-    {'brand': {'kettle': 'Acme', '7': ['Acme', 'Bolt']}}
+    >>> labels({"brand": {"kettle": "Acme", 7: ["Acme", "Bolt"]}, "colour": "red"})
+    {'brand': {'kettle': 'Acme', '7': ['Acme', 'Bolt']}, 'colour': 'red'}
     """
     if value is None:
         return None
-    found: dict[str, dict[str, Any]] = {}
-    for factor, given in value.items() if isinstance(value, Mapping) else ((None, None),):
-        if not isinstance(factor, str) or not isinstance(given, Mapping):
-            what = 'a dict of dicts, such as {"brand": {"kettle": "Acme"}}'
-            raise ValueError(f"factors is {reprlib.repr(value)}; give {what}")
-        found[factor] = {
-            str(name(action)): [name(level, "level") for level in one] if isinstance(one, list) else name(one, "level")
-            for action, one in given.items()
-            if one is not None
-        }
+    if not isinstance(value, Mapping) or not all(isinstance(factor, str) for factor in value):
+        raise ValueError(f'factors is {reprlib.repr(value)}; give a dict from factors, such as {{"brand": "Acme"}}')
+    found: dict[str, Any] = {}
+    for factor, given in value.items():
+        if isinstance(given, Mapping):
+            found[factor] = {str(name(action)): _levels(one) for action, one in given.items() if one is not None}
+        elif given is not None:
+            found[factor] = _levels(given)
     return found
+
+
+def _levels(given: Any) -> Any:
+    """One level of an action, or a list of them."""
+    return [name(level, "level") for level in given] if isinstance(given, list) else name(given, "level")
 
 
 def decision_id(value: Any) -> str:

@@ -285,7 +285,13 @@ class _Given:
             return cls(list(map(plain, labels)), list(map(_labels_of_one, labels.values())))
         if not _checks.is_list(labels):
             raise ValueError(f"labels is {reprlib.repr(labels)}; give a mapping from actions to levels, or a column")
+        if hasattr(labels, "columns"):
+            raise ValueError(
+                "labels is a frame; give bough.Factor.from_frame(frame, action=..., level=...), or a mapping"
+            )
         _checks.refuse_masked(labels, "label")
+        if hasattr(labels, "to_dict") and not hasattr(labels.index, "step"):  # of pandas, with actions for an index
+            return cls.of(labels.to_dict())
         column = labels.tolist() if hasattr(labels, "tolist") else list(labels)
         return cls(None, list(map(_labels_of_one, column)))
 

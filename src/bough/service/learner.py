@@ -320,13 +320,14 @@ def _change_action(agent: HierTS, body: dict[str, Any]) -> None:
         raise ValueError(f"op is {op!r}; give add, retire, restore, forget, move or add_level")
 
 
-def _by_own_names(factors: dict[str, dict[str, Any]] | None, names: list[Name]) -> dict[str, dict[Name, Any]] | None:
+def _by_own_names(factors: dict[str, Any] | None, names: list[Name]) -> dict[str, Any] | None:
     """The levels of actions by their names; JSON has those that are numbers as text."""
     own = {str(name): name for name in names}
     if factors is None:
         return None
     return {
-        factor: {own.get(name, name): level for name, level in labels.items()} for factor, labels in factors.items()
+        factor: {own.get(name, name): level for name, level in labels.items()} if isinstance(labels, dict) else labels
+        for factor, labels in factors.items()
     }
 
 

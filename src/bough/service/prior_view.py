@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import cast
 
+import msgspec
 import numpy as np
 
 from bough._arrays import Floats
+from bough.inference.crossed import CrossedEngine
+from bough.model.effects import Effects
 from bough.model.model import Model
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.node_numbers import moment_of
@@ -41,20 +45,40 @@ def prior(agent: PosteriorPolicy, traffic: Traffic) -> PriorView:
         steps = moment.engine.class_deviations(moment.context) ** 2
         n_actions, retired = moment.catalogue.n_actions, len(moment.retired)
         tried = np.count_nonzero(moment.catalogue._are_leaves(inside)) + sum(map(moment.catalogue.is_action, added))
+        effect_counts = cast(CrossedEngine, moment.engine).effect_counts() if model.effects is not None else np.empty(0)
         centre = float(model.mean if moment.context is None else moment.context @ model.mean)
     variance = _by_level(model, steps)
-    total = float(variance.sum())
+    factors = [] if model.effects is None else _by_factor(model.effects, effect_counts, fitted)
+    total = float(variance.sum()) + sum(share for _, share in factors)
     mean = float(np.asarray(model.likelihood.expected_reward(np.array([centre]), np.array([total])))[0])
     levels = []
     for depth, (one, n) in enumerate(zip(variance.tolist(), np.diff(tree.level_start).tolist(), strict=True)):
         interval = _interval(model, fitted, depth)
         share = one / total if total > 0.0 else 0.0
         levels.append(PriorLevel(level_of(tree, depth), one, *interval, share, int(n), int(touched[depth])))
+    for one_factor, part in factors:
+        levels.append(msgspec.structs.replace(one_factor, share=part / total if total > 0.0 else 0.0))
     noise = None if model.kind.has_own_noise else getattr(model, "noise_variance", None)
     return PriorView(
         model.kind.name, mean, None if noise is None else float(np.mean(noise)), levels,
         n_actions, n_actions - int(tried), retired, fitted,
     )  # fmt: skip
+
+
+def _by_factor(effects: Effects, counts: Floats, fitted: Fitted | None) -> list[tuple[PriorLevel, float]]:
+    """A line for each crossed factor, and what it adds to the variance of an action's score, on average.
+
+    A factor of the decision adds nothing: it is the same for all actions.
+    """
+    found = []
+    for name, factor in effects.factors.items():
+        first = effects.first_of(name)
+        n, seen = len(factor.levels), int(np.count_nonzero(counts[first : first + len(factor.levels)]))
+        learned = None if fitted is None else fitted.estimates.get(name)
+        interval = (None, None) if learned is None else (learned[1], learned[2])
+        per_action = len(factor._labels) / effects.tree.n_actions
+        found.append((PriorLevel(name, factor.variance, *interval, 0.0, n, seen), factor.variance * per_action))
+    return found
 
 
 def _by_level(model: Model, steps: Floats) -> Floats:

@@ -88,8 +88,8 @@ class ActionChange(_Body):
     """The action, or a list of them."""
     under: Name | None = None
     """The category, where actions are added or moved."""
-    factors: dict[str, dict[str, Levels]] | None = None
-    """Of actions that are added: for each of the model's factors their levels, by the actions' names."""
+    factors: dict[str, Levels | dict[str, Levels]] | None = None
+    """Of what is added: for each of the model's factors the levels of one action, or those of several by name."""
     factor: str | None = None
     """What gets the new levels of add_level, which are given as names."""
 
@@ -547,6 +547,7 @@ class PriorLevel(Struct):
     """What the prior says of the nodes of one level."""
 
     level: int | str
+    """Of the tree; or the name of a crossed factor, whose levels are counted in place of nodes."""
     variance: float
     """Of a node around its parent; in a model with contexts, of its score in the average context."""
     low: float | None
