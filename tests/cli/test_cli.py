@@ -374,3 +374,40 @@ def test_a_missing_extra_is_named_before_anything_is_written(tmp_path, monkeypat
     assert cli.main(["reproduce", "branching", *TINY, "--out", str(tmp_path / "r")]) == 2
     assert "pip install 'bough[reproduce]'" in capsys.readouterr().err
     assert not (tmp_path / "r").exists()
+
+
+def test_brands_and_stores_from_the_shell(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "products.csv").write_text("department,sku,brand\nhome,kettle,Acme\nhome,toaster,\ngarden,spade,Acme\n")
+    rows = [("kettle", 3, 1), ("toaster", 1, 2), ("spade", 2, 1), ("kettle", 4, 2), ("toaster", 0, 1), ("spade", 3, 2)]
+    (tmp_path / "log.csv").write_text(
+        "sku,sales,store\n" + "".join(f"{a},{y + i % 3},{s}\n" for i, (a, y, s) in enumerate(rows * 5))
+    )
+    tree = ["--tree", "products.csv", "--levels", "department,sku"]
+    fit = ["fit", "log.csv", *tree, "--action", "sku", "--reward", "sales"]
+    agent = ["--factor", "brand", "--decision-factor", "store", "--agent", "a.bough", "--seed", "0"]
+    assert cli.main([*fit, *agent]) == 0
+    out = capsys.readouterr().out
+    assert "variance of brand" in out
+    assert "variance of store" in out
+    assert cli.main(["show", "a.bough"]) == 0
+    assert "factor brand" in capsys.readouterr().out
+    assert cli.main(["decide", "a.bough", "--k", "2"]) == 0
+    capsys.readouterr()
+    (tmp_path / "products.csv").write_text(
+        "department,sku,brand\nhome,kettle,Acme\nhome,mug,Newco\ngarden,spade,Acme\n"
+    )
+    assert cli.main(["adopt", "a.bough", *tree, "--factor", "brand", "--out", "b.bough"]) == 0
+    assert "added 1: 'mug'" in capsys.readouterr().out
+    assert bough.HierTS.load("b.bough").posterior.model.factors["brand"].levels == ("Acme", "Newco")
+    for more, message in (
+        (["--factor", "colour"], "products.csv has no column 'colour'"),
+        (["--factor", "department"], "--factor is 'department', a level of the tree already"),
+        (["--decision-factor", "shop"], "log.csv has no column 'shop'"),
+        (["--decision-factor", "sku"], "--decision-factor is 'sku', the column of the actions"),
+        (["--factor", "brand", "--decision-factor", "brand"], "both name 'brand'"),
+    ):
+        assert cli.main([*fit, *more]) == 2
+        assert message in capsys.readouterr().err
+    paths = ["fit", "log.csv", "--tree", "products.csv", "--factor", "brand", "--action", "sku", "--reward", "sales"]
+    assert cli.main(paths) == 2

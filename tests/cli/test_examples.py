@@ -22,7 +22,10 @@ from served import Served
 
 NAMES = {"home": ["kettle", "toaster", "mug", "lamp"], "garden": ["spade", "rake", "hoe", "pot"]}
 SHELVES = {sku: department for department, names in NAMES.items() for sku in names}
-PRODUCTS = polars.DataFrame({"department": list(SHELVES.values()), "sku": list(SHELVES)})
+BRANDS = ["Acme", "Bolt", None] * len(SHELVES)
+PRODUCTS = polars.DataFrame(
+    {"department": list(SHELVES.values()), "sku": list(SHELVES), "brand": BRANDS[: len(SHELVES)]}
+)
 PATHS = [f"{department}/{sku}" for sku, department in SHELVES.items()]
 LOG = polars.DataFrame({
     "sku": [*SHELVES] * 3,
@@ -53,6 +56,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "logs").mkdir()
     LOG.write_parquet("log.parquet")
     LOG.write_csv("logs/1.csv")
+    LOG.write_csv("log.csv")
     PRODUCTS.write_csv("products.csv")
     CONTEXTS.write_parquet("contexts.parquet")
     CONTEXTS.write_csv("contexts.csv")
@@ -148,7 +152,7 @@ def test_a_command_line_goes_from_a_fit_to_a_night_of_changes(here, capsys):
     assert cli.main(["decide", "model.bough"]) == 2
     assert re.search("model.bough holds a 'model'; expected an agent file", capsys.readouterr().err)
     with (here / "products.csv").open("a") as table:
-        print("garden,hose", file=table)
+        print("garden,hose,Acme", file=table)
     assert cli.main(["adopt", "agent.bough", *tree, "--out", "agent.bough"]) == 0
     assert capsys.readouterr().out.startswith("added 1: 'hose'")
     assert cli.main(["decide", "agent.bough", "--k", "9", "--json"]) == 0
