@@ -21,7 +21,7 @@ NOISE = bough.per_action(median=0.5, spread=1.1, floor=1e-3)
 def mixture(noise, count: float, spread: float, fine=None):
     grid = noise_grid(noise) if fine is None else noise_grid(noise, fine)
     variance, weight = np.empty((2, room_for(grid)))
-    n, constant = kernels.components(count, spread, grid, variance, weight)
+    n, constant, _, _ = kernels.components(count, spread, grid, variance, weight)
     return variance[:n], weight[:n], constant
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import bough
+from bough.learning import fit as fits
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
-from bough.learning.noise_evidence import FINE, NoiseEvidence
+from bough.learning.noise_evidence import NoiseEvidence
 from bough.learning.objective import Penalty
 
 
@@ -75,9 +76,8 @@ def test_with_a_spread_of_zero_the_evidence_and_the_best_mean_are_today_s():
 def objective_of(tree, log):
     forest = Forest.from_logs([tree], [log], NodeClasses.of("depth", [tree]))
     group = np.array([-1, 0, 1])
-    found = NoiseEvidence(forest, np.array([0.0, 0.5, 0.5]), group, None, Penalty(0.0, 0.0, 2.0), bough.GaussianModel)
-    found.refine()
-    assert found._fineness is FINE
+    found = NoiseEvidence(forest, np.array([0.0, 0.5, 0.5]), group, None, Penalty(0.0, 0.0, 2.0))
+    found.expect(0.0)
     return found
 
 
@@ -89,6 +89,44 @@ def test_the_gradient_is_that_of_differences():
         for i, step in enumerate(1e-4 * np.eye(len(parameters))):
             ahead, behind = (objective.value_and_gradient(parameters + sign * step)[0] for sign in (1.0, -1.0))
             assert gradient[i] == pytest.approx((ahead - behind) / 2e-4, rel=1e-3, abs=2e-3)
+
+
+def test_a_search_that_begins_with_a_few_of_the_actions_ends_where_one_without_them_does(monkeypatch):
+    tree = bough.Tree.balanced(13, 3)
+    log = log_of(tree, bough.per_action(0.5, 0.9, 0.02), 12, variances=(0.0, 1.0, 0.5, 0.3))
+    assert tree.n_actions > 2 * fits._FEW_ACTIONS
+    sooner = bough.fit_prior(tree, log, noise="per action")
+    monkeypatch.setattr(fits, "_FEW_ACTIONS", tree.n_actions)
+    later = bough.fit_prior(tree, log, noise="per action")
+    assert sooner.converged
+    assert later.converged
+    assert sooner.log_evidence == pytest.approx(later.log_evidence, abs=0.01)
+    for name, one in sooner.estimates.items():
+        other = later.estimates[name]
+        if one.low < one.high and name != "mean":
+            error = np.log(other.high / other.low) / (2 * 1.96)
+            assert np.log([one.low, one.value, one.high]) == pytest.approx(
+                np.log([other.low, other.value, other.high]), abs=0.1 * error
+            )
+
+
+def test_a_thinned_forest_is_that_of_a_thinned_log():
+    tree = bough.Tree.from_parents([-1, 0, 0, 0, 1, 1, 2, 3, 3, 4, 6, 6])
+    log = log_of(tree, bough.per_action(0.5, 0.9, 0.02), 5, variances=(0.0, 1.0, 0.5, 0.3))
+    classes = NodeClasses.of("depth", [tree])
+    thin = Forest.from_logs([tree], [log], classes).thinned(2)
+    kept = set(thin.statistics.actions.tolist())
+    assert 0 < len(kept) < len(log.actions)
+    places = [place for place, action in enumerate(log.actions.tolist()) if action in kept]
+    part = bough.Statistics(log.actions[places], *(sums[places] for sums in (log.count, log.sum_y, log.sum_yy)))
+    again = Forest.from_logs([tree], [part], classes)
+    assert thin.nodes_of_class.tolist() == again.nodes_of_class.tolist()
+    variance, group = np.array([0.0, 1.0, 0.5, 0.3]), np.array([-1, 0, 1, 2])
+    noise = bough.per_action(0.5, 0.9, 0.02)
+    one, other = (NoiseEvidence(forest, variance, group, None, None) for forest in (thin, again))
+    one.expect(0.0)
+    other.expect(0.0)
+    assert one.evidence(variance, noise)[0] == pytest.approx(other.evidence(variance, noise)[0], abs=1e-9)
 
 
 @pytest.mark.parametrize("given", [{"model": bough.BernoulliModel, "trials": "n"}, {"context": ["x"]}])

@@ -20,11 +20,10 @@ from bough._arrays import Floats, Nodes
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
 from bough.inference.evidence import NoiseEvidence
-from bough.inference.kernels import noise_grid as grids
 from bough.inference.kernels import noisy as kernels
 from bough.inference.kernels import scalar as scalar_kernels
 from bough.inference.kernels import scalar_draws as draws
-from bough.inference.noise_grid import noise_grid, room_for
+from bough.inference.noise_grid import noise_grid, prior_mixture, room_for
 from bough.inference.normals import standard_normals
 from bough.inference.scalar import ScalarEngine
 from bough.inference.slots import grown
@@ -306,13 +305,13 @@ class NoisyEngine(ScalarEngine):
 
         `mean` and `variance` are the posterior moments of the actions, which is all that is known of untouched ones.
         """
-        slots, points = self.slots_with_rewards(nodes), self._grid[grids.FIRST_POINT :]
-        n_most = max(len(points), kernels.longest(self._where))
+        slots, (noise, share) = self.slots_with_rewards(nodes), prior_mixture(self._grid)
+        n_most = max(len(noise), kernels.longest(self._where))
         weights, means = np.zeros((2, len(nodes), n_most))
         variances = np.ones((len(nodes), n_most))
-        weights[:, : len(points)] = np.exp(points[:, grids.LOG_PRIOR])
+        weights[:, : len(noise)] = share
         means[:] = mean[:, None]
-        variances[:, : len(points)] = variance[:, None] + points[:, grids.W]
+        variances[:, : len(noise)] = variance[:, None] + noise
         known = np.flatnonzero(slots >= 0)
         kept, v = self.slots, np.empty((2, len(known)))
         kernels.cavities(slots[known], kept.parent, kept.class_, self._variance, self._state, *v)

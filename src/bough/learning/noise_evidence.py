@@ -14,15 +14,13 @@ from typing import Any
 import numpy as np
 
 from bough._arrays import Flags, Floats, Integers
-from bough.inference.kernels import forest as forest_kernels
-from bough.inference.kernels import noisy, scalar, scalar_draws
-from bough.inference.noise_grid import FINE, ROUGH, noise_grid, room_for
+from bough.inference.kernels import noise_fit as kernels
+from bough.inference.noise_grid import FIT, noise_grid, room_for
 from bough.inference.slots import grown
 from bough.learning.count_evidence import checked_evidence
 from bough.learning.forest import Forest
-from bough.learning.objective import Penalty
+from bough.learning.objective import STEP, Penalty
 from bough.learning.scalar_evidence import ScalarEvidence
-from bough.model.model import Model
 from bough.model.noise import PerAction
 
 _FURTHEST_START = 5.0  # from equal shares, as logarithms
@@ -34,13 +32,15 @@ _LEAST_SPREAD, _MOST_SPREAD = 0.02, 8.0  # a spread that comes out as the least 
 _SPREAD_WIDTH = 4.0  # of the penalty on the floor, relative to that on variances: little is known of it
 _LEAST_FLOOR = 1e-3  # of the typical noise: with less, actions that always earn the same would decide everything
 _FLOOR = 3e-3  # the same: where the search for the floor begins, and the penalty's centre
+_ROOM = 16  # for components of an action, on average, before more is made
+_LEAST_CURVATURE = 1e-3  # of the evidence, in units of what is expected of it
 _ENOUGH = 3  # rewards of an action whose own variance tells where to begin
 
 
 class NoiseEvidence(ScalarEvidence):
     """The log evidence in d = 1; parameters are log-variances by group, then the logs of median, spread and floor."""
 
-    flat = 1e-3
+    flat = 5e-3
     is_slow = True
 
     def __init__(
@@ -50,26 +50,27 @@ class NoiseEvidence(ScalarEvidence):
         group: Integers,
         mean: float | None,
         penalty: Penalty | None,
-        model: type[Model],  # noqa: ARG002
     ) -> None:
         super().__init__(forest, variance, group, 1.0, True, mean, penalty)
         sums = forest.statistics
         averages, within = sums.averages_and_spreads()
-        self._leaves = np.flatnonzero(forest.leaf >= 0).astype(np.int32)
-        self._roots = np.flatnonzero(forest.parent < 0)
-        self._state = np.zeros((len(forest.parent), 4))
-        self._law = np.zeros((len(forest.parent), 3))
-        self._rows = np.zeros((len(sums.actions), 7))  # evidence, with sites
-        self._rows[:, 0], self._rows[:, 1], self._rows[:, 2] = sums.count, averages, within
-        self._rows[:, noisy.WIDTH] = -1.0
-        self._where = np.zeros((len(sums.actions), 6))
-        self._pool = np.zeros((1, 3))
-        self.mean = self._first_mean = self._centre if mean is None else mean
-        self._near = _STILL
-        self._fineness = ROUGH
-        self._size_off = np.zeros(len(self._size))
-        self._first_noise = self._guess(sums.count, within)
-        self._least_log_floor = math.log(_LEAST_FLOOR * self._first_noise.median)
+        self._sums = np.stack([sums.count, averages - self._centre, within], axis=1)
+        self._slots = np.empty(len(sums.actions), dtype=np.int32)
+        slots = np.flatnonzero(forest.leaf >= 0)
+        self._slots[forest.leaf[slots]] = slots
+        self._state = np.zeros((len(forest.parent), 6))
+        self._sites = np.zeros((len(sums.actions), 2))
+        self._where = np.zeros((len(sums.actions), 5))
+        self._pool = np.zeros((_ROOM * len(sums.actions), 3))
+        # What was asked for last: the noise, whose mixtures are in the pool, and the variances; and what was found.
+        self._noise: PerAction | None = None
+        self._grid = self._variance = np.empty(0)
+        self._found, self._moved = (math.nan, np.empty(0)), math.inf
+        self._units: Floats = super().units()
+        self._near = _ROUGH
+        guess = self._guess(sums.count, within)
+        self._start: Floats = np.log(np.append(self._size, guess))
+        self._least_log_floor = math.log(_LEAST_FLOOR * guess.median)
 
     def _guess(self, count: Floats, within: Floats) -> PerAction:
         """Where the search begins: the spread of the actions' own variances, less what few rewards make of it."""
@@ -92,12 +93,28 @@ class NoiseEvidence(ScalarEvidence):
     def n_noise(self) -> int:
         return 3
 
-    def begin_at(self, log_sizes: Floats) -> None:
-        """Have the search begin at these sizes: where it ends with one noise variance for all, which is found soon."""
-        self._size_off = np.clip(log_sizes - np.log(self._size), -_FURTHEST_START, _FURTHEST_START)
+    def begin_at(self, parameters: Floats) -> None:
+        """Have the search begin at these sizes and, where they follow, at this law of the noise."""
+        first, furthest = self._start[: len(parameters)], _FURTHEST_START
+        self._start[: len(parameters)] = np.clip(parameters, first - furthest, first + furthest)
+        self._start[-1] = max(self._start[-1], self._least_log_floor)
+
+    def shaped_as(self, other: NoiseEvidence, parameters: Floats) -> None:
+        """Have the search take steps for an evidence that is curved as another is there, but for its size."""
+        free = np.flatnonzero(other.are_free(parameters))
+        information = np.eye(len(parameters))
+        information[np.ix_(free, free)] = other.information(parameters, free)
+        scale = 1.0 / np.sqrt(other.curvature()[free])
+        information[np.ix_(free, free)] *= scale[:, None] * scale
+        values, vectors = np.linalg.eigh(information)
+        information = (vectors * np.maximum(values, _LEAST_CURVATURE)) @ vectors.T
+        self._units = super().units() @ np.linalg.inv(np.linalg.cholesky(information).T).astype(np.float64)
+
+    def units(self) -> Floats:
+        return self._units
 
     def start(self) -> Floats:
-        return np.append(np.log(self._size) + self._size_off, np.log(np.array(self._first_noise)))
+        return np.array(self._start)
 
     def lowest(self, start: Floats, furthest: float, least_log_noise: float) -> Floats:
         found = np.full(len(start), -furthest)
@@ -111,7 +128,7 @@ class NoiseEvidence(ScalarEvidence):
         return found
 
     def curvature(self) -> Floats:
-        nodes, n = self.by_group(self.forest.nodes_of_class.astype(np.float64)), len(self._rows)
+        nodes, n = self.by_group(self.forest.nodes_of_class.astype(np.float64)), len(self._sums)
         return np.append(1.0 + 0.5 * nodes, [1.0 + 0.5 * n, 1.0 + n, 1.0])
 
     def unpacked(self, parameters: Floats) -> tuple[Floats, Any]:
@@ -135,16 +152,9 @@ class NoiseEvidence(ScalarEvidence):
         best, _ = self.evidence(covariance, noise)
         return without if self.evidence(covariance, without)[0] >= best - 1e-3 else noise
 
-    def size_errors(self, parameters: Floats) -> Floats:
-        """As `Objective.size_errors`, by rough sums: the curvature of the evidence needs no more."""
-        self._fineness, self._near = ROUGH, _STILL
-        try:
-            return super().size_errors(parameters)
-        finally:
-            self._fineness = FINE
-
-    def refine(self) -> None:
-        self._fineness = FINE
+    def information(self, parameters: Floats, free: Integers) -> Floats:
+        self._near = _NEAR * STEP
+        return super().information(parameters, free)
 
     def expect(self, slope: float) -> None:
         """Have sites settle no further than matters where the slope is of this size."""
@@ -152,26 +162,17 @@ class NoiseEvidence(ScalarEvidence):
 
     def evidence(self, variance: Floats, noise: Any) -> tuple[float, Floats]:
         """The log evidence, with its gradient by all log-variances and by the logs of what says the noise."""
-        forest, state = self.forest, self._state
-        variance, grid = np.ascontiguousarray(variance), noise_grid(noise, self._fineness)
-        self._mix(variance, grid)
-        if not self._settled(variance):
-            self._forget()  # where an evaluation has gone astray, the next begins anew
-            self._settled(variance)
-        m = float(state[self._roots, scalar.M_SENT].sum())
-        self.mean_error = 1.0 / math.sqrt(max(m, 1e-300)) if self._given_mean is None else 0.0
-        nothing, scratch = np.zeros(len(state)), self._scratch
-        gradient, of_noise = np.empty(len(variance) + 1), np.empty(3)
-        forest_kernels.spread(
-            forest.parent, forest.class_, nothing, nothing, variance, 1.0, 0.0, state[:, scalar.M].copy(),
-            state[:, scalar.ETA].copy(), scratch[2], scratch[3], gradient,
-        )  # fmt: skip
-        surplus = noisy.noise_gradient(
-            self._leaves, forest.leaf, self.mean, forest.parent, forest.class_, variance, self._rows, grid,
-            self._where, self._pool, state, of_noise,
-        )  # fmt: skip
-        value = surplus + scalar_draws.log_mass(forest.class_, variance, state)
-        return checked_evidence(float(value)), np.append(gradient[:-1], of_noise)
+        variance = np.ascontiguousarray(variance)
+        if noise != self._noise:
+            self._noise, self._grid, self._moved = noise, noise_grid(noise, FIT), math.inf
+            self._mix()
+        if self._moved > self._near or not np.array_equal(variance, self._variance):
+            self._variance = variance.copy()
+            self._found = self._settled(variance)
+            if not math.isfinite(self._found[0]):
+                self._sites[:] = 0.0  # where an evaluation has gone astray, the next begins anew
+                self._found = self._settled(variance)
+        return checked_evidence(self._found[0]), self._found[1]
 
     def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
         variance, noise = self.unpacked(parameters)
@@ -187,57 +188,35 @@ class NoiseEvidence(ScalarEvidence):
         pull[-1] = off[-1] / (_SPREAD_WIDTH * width)
         return value - 0.5 * float(off @ off), chosen - pull
 
-    def _mix(self, variance: Floats, grid: Floats) -> None:
+    def _mix(self) -> None:
         """Make all mixtures, in a pool that has room for them."""
-        scratch = np.empty((2, room_for(grid) + noisy.CHUNK))
-        self._pool[0] = 0.0
-        self._where[:] = 0.0
-        slots = self._leaves
-        while len(slots):
-            done = noisy.mix(
-                slots, self.forest.leaf, self.forest.class_, variance, self._rows, grid, self._where, self._pool,
-                scratch,
-            )  # fmt: skip
-            slots = slots[done:]
-            if len(slots):
-                self._pool = grown(self._pool, 2 * len(self._pool) + len(scratch[0]))
+        grid = self._grid
+        scratch, begin, n = np.empty((2, room_for(grid))), 0, len(self._sums)
+        while (begin := kernels.mix(begin, self._sums, grid, self._where, self._pool, scratch)) < n:
+            self._pool = grown(self._pool, 2 * len(self._pool) + len(scratch[0]))
 
-    def _forget(self) -> None:
-        """Go back to where the first evaluation began."""
-        self._state[:] = 0.0
-        self._rows[:, noisy.WIDTH] = -1.0
-        self.mean = self._first_mean
-
-    def _settled(self, variance: Floats) -> bool:
-        """Settle the sites and the mean; whether that came to an end."""
-        state, forest = self._state, self.forest
-        self._rows[:, noisy.WIDTH] = -1.0  # mixtures are others than they were
-        self._collect(variance)
+    def _settled(self, variance: Floats) -> tuple[float, Floats]:
+        """Settle the sites and the mean; the log evidence and its gradient, NaN where that comes to no end."""
+        forest, state, grid = self.forest, self._state, self._grid
+        top, part, of_noise = np.empty(2), np.empty((2, room_for(grid))), np.empty(3)
+        offset = 0.0 if self._given_mean is None else self._given_mean - self._centre
         for sweep in range(_MOST_SWEEPS):
             size = 1.0 if sweep < _BOLD else 0.5
-            moved = noisy.sweep(
-                self._leaves, forest.leaf, self.mean, forest.parent, forest.class_, variance, self._rows, self._where,
-                self._pool, state, self._law, size, self._near,
-            )  # fmt: skip
+            mass = kernels.collect(forest.parent, forest.class_, forest.leaf, variance, self._sites, state, top)
+            if self._given_mean is None:
+                offset = top[1] / top[0] if top[0] > 0.0 else 0.0
+            kernels.share(forest.parent, forest.class_, variance, offset, state)
+            surplus, self._moved = kernels.integrate(
+                self._slots, self._sums, grid, self._where, self._pool, state, size, self._sites, part, of_noise
+            )
             self.advance(1)
-            if self._given_mean is not None:
-                if not moved:
-                    return True
-                continue
-            sent = state[self._roots]
-            m, eta = float(sent[:, scalar.M_SENT].sum()), float(sent[:, scalar.ETA_SENT].sum())
-            if not (0.0 < m < math.inf and math.isfinite(eta)):
-                return False
-            step = eta / m
-            if not moved and abs(step) * math.sqrt(m) <= self._near:
-                return True
-            self.mean += step
-            state[self._leaves, scalar.ETA] -= state[self._leaves, scalar.M] * step
-            self._rows[:, noisy.CAVITY] -= step  # a deviation from the mean, as all
-            self._collect(variance)
-        return False
-
-    def _collect(self, variance: Floats) -> None:
-        """Have every node collect anew what its leaves say."""
-        forest = self.forest
-        scalar.remake(forest.parent, forest.class_, forest.leaf, variance, self._state, self._law)
+            if self._moved <= self._near:
+                break
+        else:
+            return math.nan, of_noise
+        gradient = np.empty(len(variance))
+        kernels.slopes(forest.parent, forest.class_, variance, state, gradient)
+        self.mean = float(self._centre + offset)
+        self.mean_error = 1.0 / math.sqrt(max(top[0], 1e-300)) if self._given_mean is None else 0.0
+        value = surplus + mass + offset * top[1] - 0.5 * offset * offset * top[0]
+        return float(value), np.append(gradient, of_noise)

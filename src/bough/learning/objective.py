@@ -11,7 +11,7 @@ import numpy as np
 from bough._arrays import Flags, Floats, Integers
 from bough.learning.forest import Forest
 
-_STEP = 1e-4  # of a log-variance, for differences of the exact gradient
+STEP = 1e-4  # of a log-variance, for differences of the exact gradient
 
 
 class Penalty(NamedTuple):
@@ -77,11 +77,15 @@ class Objective(ABC):
         """(n_groups,) sums over the classes of each group."""
         return np.bincount(self.group[self.learned], of_class[self.learned], minlength=self.n_groups).astype(np.float64)
 
+    def units(self) -> Floats:
+        """(n, n) steps in which the evidence is about equally curved in all directions.
+
+        They are triangular: the last parameter, which may have to stop at a bound, depends on the last step alone.
+        """
+        return np.diag(1.0 / np.sqrt(self.curvature())).astype(np.float64)
+
     def prepare(self) -> None:  # noqa: B027
         """Go closer to the maximum by cheaper means than the search; `start` stays what it is."""
-
-    def refine(self) -> None:  # noqa: B027
-        """Told that the search has ended: what is asked from now on is to be as good as it gets."""
 
     def expect(self, slope: float) -> None:  # noqa: B027
         """Told how steep the last evaluation was, in standard errors: the next need not be much closer than that."""
@@ -123,15 +127,8 @@ class Objective(ABC):
 
         that is flat.
         """
-        n = self.n_groups + self.n_noise
-        free, errors = np.flatnonzero(self.are_free(parameters)), np.zeros(n)
-        hessian = np.empty((len(free), len(free)))
-        here = self.scale_gradient(parameters, np.zeros(n)) if self.is_slow else None
-        for i, step in enumerate(np.eye(n)[free] * _STEP):
-            ahead = self.scale_gradient(parameters, step)
-            behind = self.scale_gradient(parameters, -step) if here is None else here
-            hessian[i] = (ahead - behind)[free] / ((2.0 if here is None else 1.0) * _STEP)
-        information = -(hessian + hessian.T) / 2.0
+        free = np.flatnonzero(self.are_free(parameters))
+        errors, information = np.zeros(self.n_groups + self.n_noise), self.information(parameters, free)
         values, vectors = np.linalg.eigh(information) if len(free) else (np.empty(0), np.empty((0, 0)))
         # A standard error of a thousand in the logarithm is no knowledge, and differences have their rounding.
         flat = values <= 1e-6 + 1e-8 * values.max(initial=0.0)
@@ -139,6 +136,17 @@ class Objective(ABC):
         unknown = (np.square(vectors[:, flat]) > 1e-6).any(axis=1)
         errors[free] = np.sqrt(np.where(unknown, np.inf, variances))
         return errors
+
+    def information(self, parameters: Floats, free: Integers) -> Floats:
+        """Minus the second derivatives by the logarithms of these of the groups' sizes and of the noise."""
+        n = self.n_groups + self.n_noise
+        hessian = np.empty((len(free), len(free)))
+        here = self.scale_gradient(parameters, np.zeros(n)) if self.is_slow else None
+        for i, step in enumerate(np.eye(n)[free] * STEP):
+            ahead = self.scale_gradient(parameters, step)
+            behind = self.scale_gradient(parameters, -step) if here is None else here
+            hessian[i] = (ahead - behind)[free] / ((2.0 if here is None else 1.0) * STEP)
+        return -(hessian + hessian.T) / 2.0
 
 
 def _unreported(_: int) -> None:

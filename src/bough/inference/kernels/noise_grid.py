@@ -6,9 +6,10 @@ parameter t
     L(t) = (integral over u) p(u) (2 pi w)^(-(n - 1) / 2) n^(-1/2) exp(-S / (2 w)) N(y; t, w / n),
 
 which a sum over even steps of u makes a mixture of normals around y. Sums of smooth functions over even steps are off
-by exp(-2 pi d / step), d how far from the real line they stay smooth, so that few steps are enough. Steps are those of
-a grid that all actions share where the law of u is wider than these; where many rewards make it narrower, an action has
-steps of its own around its mode.
+by exp(-2 pi d / step), d how far from the real line they stay smooth, so that few steps are enough. All actions share
+a grid that is finer than most need, so that no action computes a logarithm: each takes every so many of its points, as
+its law of u is narrow or wide. An action with a law that is too narrow for that, after very many rewards, or that is
+beyond the grid, has steps of its own around its mode.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ import math
 from bough._arrays import Floats
 from bough.inference.kernels.jit import kernel
 
-# Columns of the shared grid: log variance, variance, its logarithm, and the log of prior density times step.
-U, W, LOG_W, LOG_PRIOR = range(4)
-# Columns of its first row, which has no point but says of the noise: the prior of u, the floor, and the step.
+# Columns of the shared grid: variance, its logarithm, half its inverse, and the log of the prior density.
+W, LOG_W, HALF_OVER_W, LOG_PRIOR = range(4)
+# Columns of its first row, which has no point but says of the noise: the prior of u, the floor, and the grid's step.
 CENTRE, SPREAD_OF_U, FLOOR, STEP = range(4)
-# Columns of its second row, which says how fine sums are: steps of an action's own grid in one deviation of its log
-# variance, at least; and how far below the top, as a logarithm, heights are left out where noise is less, and more.
-STEPS, FALL_BELOW, FALL_ABOVE = range(3)
+# Columns of its second row, which says how fine sums are: steps in one deviation of an action's log variance, at least;
+# how far below the top, as a logarithm, heights are left out where noise is less, and more; and how many points of the
+# grid the widest step takes.
+STEPS, FALL_BELOW, FALL_ABOVE, MOST_STRIDE = range(4)
 FIRST_POINT = 2
 
 _MANY, _FINE = 10.0, 0.3
+_LEAST_STRIDE = 4  # in points, at which a mode is near enough; who needs it more exactly has nodes of its own
 LEAST_ROOM = 96  # nodes of an action's own grid, at most
 _LOG_2_PI = math.log(2.0 * math.pi)
 
@@ -50,7 +53,9 @@ def _slopes(u: float, w: float, half: float, spread: float, noise: Floats) -> tu
 
 
 @kernel
-def _mode(u: float, low: float, high: float, half: float, spread: float, noise: Floats) -> tuple[float, float]:
+def _mode(
+    u: float, low: float, high: float, widest: float, half: float, spread: float, noise: Floats
+) -> tuple[float, float]:
     """A mode between low and high, searched for from u, and the curvature there, as a positive number."""
     curve = -1.0
     for _ in range(60):
@@ -66,7 +71,7 @@ def _mode(u: float, low: float, high: float, half: float, spread: float, noise: 
         if abs(step) * math.sqrt(abs(curve)) < 1e-3:
             break
     _, curve = _slopes(u, noise[FLOOR] + math.exp(u), half, spread, noise)
-    return u, max(-curve, 1.0 / (noise[STEP] * noise[STEP]))
+    return u, max(-curve, 1.0 / widest**2)
 
 
 @kernel
@@ -90,72 +95,119 @@ def _walked(
 
 
 @kernel
+def _own_nodes(
+    best: int, stride: int, half: float, spread: float, grid: Floats, variance: Floats, height: Floats
+) -> tuple[int, float, float, float]:
+    """Overwrites variance and height with nodes of an action's own; how many, the top, their first u and their step."""
+    noise, fine, last = grid[0], grid[1], len(grid) - FIRST_POINT - 1
+    widest = stride * noise[STEP]
+    u = noise[CENTRE] + (best - last // 2) * noise[STEP]
+    low, high = u - widest, u + widest
+    if best == 0:  # beyond the grid, but no further than all rewards could move it
+        low = min(low, noise[CENTRE] - half * noise[SPREAD_OF_U] ** 2 - 1.0)
+    elif best == last:
+        high = max(high, math.log(max(spread, 1e-300)) + 1.0)
+    u, curve = _mode(u, low, high, widest, half, spread, noise)
+    step = 1.0 / (fine[STEPS] * math.sqrt(curve))
+    w = noise[FLOOR] + math.exp(u)
+    if _is_floored(w, half, noise):
+        step = min(step, _FINE)
+    top = _height(u, w, half, spread, noise)
+    n = _walked(u - step, -step, fine[FALL_BELOW], top, 0, half, spread, noise, variance, height)
+    first = u - n * step
+    for k in range(n // 2):
+        variance[k], variance[n - 1 - k] = variance[n - 1 - k], variance[k]
+        height[k], height[n - 1 - k] = height[n - 1 - k], height[k]
+    n = _walked(u, step, fine[FALL_ABOVE], top, n, half, spread, noise, variance, height)
+    return n, top, first, step
+
+
+@kernel
+def _is_floored(w: float, half: float, noise: Floats) -> bool:
+    """Where the floor is most of the noise, many rewards say what is above it, and e^u is in squares in an exponent."""
+    return bool(half >= _MANY and noise[FLOOR] > 0.5 * w)
+
+
+@kernel
+def _grid_height(j: int, half: float, spread: float, points: Floats) -> float:
+    """`_height` of a point of the shared grid."""
+    return float(points[j, LOG_PRIOR] - half * points[j, LOG_W] - spread * points[j, HALF_OVER_W])
+
+
+@kernel
+def _highest(half: float, spread: float, points: Floats, stride: int) -> tuple[int, float]:
+    """About the highest point of the grid, and how high: of the widest steps first, then of narrower ones around it."""
+    best, top = 0, -math.inf
+    for j in range(0, len(points), stride):
+        found = _grid_height(j, half, spread, points)
+        if found > top:
+            best, top = j, found
+    while stride > _LEAST_STRIDE:
+        stride //= 2
+        for j in (best - stride, best + stride):
+            if 0 <= j < len(points):
+                found = _grid_height(j, half, spread, points)
+                if found > top:
+                    best, top = j, found
+                    break
+    return best, top
+
+
+@kernel
 def components(
     count: float,
     spread: float,
     grid: Floats,  # (2 + G, 4)
     variance: Floats,  # (room,)
     weight: Floats,  # (room,)
-) -> tuple[int, float]:
-    """Overwrites variance and weight: the noise variances of the mixture, ascending, and their weights, which sum to 1.
+) -> tuple[int, float, float, float]:
+    """Overwrites variance (ascending) and weight: the mixture's.
 
-    Returns how many there are, and the log of what they were divided by: L(t) is the exponential of that times
-    the mixture's density at the mean of the rewards.
+    Weights sum to 1. Returns how many components there are, and the log of what weights were divided by: L(t) is the
+    exponential of that times the mixture's density at the mean of the rewards. Then the first component's u, and the
+    step to the next, and to each after it.
     """
     half = 0.5 * (count - 1.0)
     constant = -half * _LOG_2_PI - 0.5 * math.log(count)
-    noise, fine, grid = grid[0], grid[1], grid[FIRST_POINT:]
-    if len(grid) == 1:
-        variance[0], weight[0] = grid[0, W], 1.0
-        return 1, constant - half * grid[0, LOG_W] - 0.5 * spread / grid[0, W]
-    best = 0
-    for j in range(len(grid)):
-        weight[j] = grid[j, LOG_PRIOR] - half * grid[j, LOG_W] - 0.5 * spread / grid[j, W]
-        if weight[j] > weight[best]:
-            best = j
-    top, end = weight[best], len(grid) - 1
-    _, curve = _slopes(grid[best, U], grid[best, W], half, spread, noise)
-    # Where the floor is most of the noise, many rewards say what is above it, and e^u is in squares in an exponential.
-    is_floored = half >= _MANY and noise[FLOOR] > 0.5 * grid[best, W]
-    is_inside = weight[0] <= top - fine[FALL_BELOW] and weight[end] <= top - fine[FALL_ABOVE]
-    if is_inside and not is_floored and -curve * (fine[STEPS] * noise[STEP]) ** 2 <= 1.0:
-        first, last = best, best
-        for j in range(best):
-            if weight[j] >= top - fine[FALL_BELOW]:
-                first = j
+    noise, fine, points = grid[0], grid[1], grid[FIRST_POINT:]
+    if len(points) == 1:
+        variance[0], weight[0] = points[0, W], 1.0
+        return 1, constant - half * points[0, LOG_W] - spread * points[0, HALF_OVER_W], noise[CENTRE], 0.0
+    widest, end = int(fine[MOST_STRIDE]), len(points) - 1
+    best, top = _highest(half, spread, points, widest)
+    u, w = noise[CENTRE] + (best - end // 2) * noise[STEP], points[best, W]
+    _, curve = _slopes(u, w, half, spread, noise)
+    stride = widest
+    if curve < 0.0:
+        stride = min(stride, int(1.0 / (fine[STEPS] * math.sqrt(-curve) * noise[STEP])))
+    if _is_floored(w, half, noise):
+        stride = min(stride, int(_FINE / noise[STEP]))
+    is_inside, n = stride > 0, 0
+    if is_inside:
+        first = best
+        while first >= stride and _grid_height(first - stride, half, spread, points) >= top - fine[FALL_BELOW]:
+            first -= stride
+        j = first
+        while j <= end and n < len(weight):
+            found = _grid_height(j, half, spread, points)
+            if j > best and found < top - fine[FALL_ABOVE]:
                 break
-        for j in range(end, best, -1):
-            if weight[j] >= top - fine[FALL_ABOVE]:
-                last = j
-                break
-        n = last - first + 1
-        for k in range(n):
-            variance[k], weight[k] = grid[first + k, W], weight[first + k]
-    else:
-        u = grid[best, U]
-        low, high = u - noise[STEP], u + noise[STEP]
-        if best == 0:  # beyond the grid, but no further than all rewards could move it
-            low = min(low, noise[CENTRE] - half * noise[SPREAD_OF_U] ** 2 - 1.0)
-        elif best == end:
-            high = max(high, math.log(max(spread, 1e-300)) + 1.0)
-        u, curve = _mode(u, low, high, half, spread, noise)
-        step = 1.0 / (fine[STEPS] * math.sqrt(curve))
-        if is_floored:
-            step = min(step, _FINE)
-        top = _height(u, noise[FLOOR] + math.exp(u), half, spread, noise)
-        n = _walked(u - step, -step, fine[FALL_BELOW], top, 0, half, spread, noise, variance, weight)
-        for k in range(n // 2):
-            variance[k], variance[n - 1 - k] = variance[n - 1 - k], variance[k]
-            weight[k], weight[n - 1 - k] = weight[n - 1 - k], weight[k]
-        n = _walked(u, step, fine[FALL_ABOVE], top, n, half, spread, noise, variance, weight)
-        constant += math.log(step / noise[SPREAD_OF_U]) - 0.5 * _LOG_2_PI
+            variance[n], weight[n] = points[j, W], found
+            j += stride
+            n += 1
+        is_inside = first >= stride and j <= end and n < len(weight)
+        u, step = noise[CENTRE] + (first - end // 2) * noise[STEP], stride * noise[STEP]
+    if not is_inside:
+        n, top, u, step = _own_nodes(best, widest, half, spread, grid, variance, weight)
+    constant += math.log(step / noise[SPREAD_OF_U]) - 0.5 * _LOG_2_PI
     total = 0.0
     for k in range(n):
         weight[k] = math.exp(weight[k] - top)
         total += weight[k]
+    inverse = 1.0 / total
     for k in range(n):
-        weight[k] /= total
-    return n, constant + top + math.log(total)
+        weight[k] *= inverse
+    return n, constant + top + math.log(total), u, step
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 
 from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.jit import kernel
-from bough.inference.kernels.noise_grid import CENTRE, FLOOR, SPREAD_OF_U, components, site_in, tilted
+from bough.inference.kernels.noise_grid import components, site_in, tilted
 from bough.inference.kernels.propagation import cavity
 from bough.inference.kernels.quantiles import quantile
 from bough.inference.kernels.scalar import (
@@ -44,8 +44,6 @@ _STILL = 1e-9  # a cavity that moves by less than this, in its own standard devi
 _ROUNDING = 1e-12  # of a cavity's mean: it comes from differences of messages
 CHUNK = 8  # components that are made room for at once
 _TRIES = 4  # proposals
-_LEAST_SHARE = 1e-14  # of the floor: noise beyond it that is less is lost in its rounding
-_LOG_2_PI = math.log(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 
 
@@ -75,8 +73,8 @@ def mix_one(row: int, v: float, evidence: Floats, grid: Floats, where: Floats, p
     if not count > 0.0:
         where[row, SIZE] = 0.0
         return True
-    variance, weight = scratch[0], scratch[1]
-    n, constant = components(count, evidence[row, SPREAD], grid, variance, weight)
+    variance, weight = scratch
+    n, constant, _, _ = components(count, evidence[row, SPREAD], grid, variance, weight)
     if n > where[row, ROOM]:
         room = (n + CHUNK - 1) // CHUNK * CHUNK
         used = max(pool[0, 0], 1.0)
@@ -494,58 +492,3 @@ def exceedance(
                 z = (limit[i, j] - above[i, j] - v * p * off) / math.sqrt(v * c[k] * p)
                 found += part[k] * 0.5 * math.erfc(z * _ROOT_HALF)
             out[i, j] = found / total
-
-
-@kernel
-def noise_gradient(
-    slots: Nodes,  # (n,) of actions with evidence
-    slot_row: Nodes,  # (T,)
-    mean: float,
-    parent: Nodes,  # (T,)
-    slot_class: Nodes,  # (T,)
-    class_variance: Floats,  # (n_classes,)
-    evidence: Floats,  # (rows, 7)
-    grid: Floats,  # (2 + G, 4)
-    where: Floats,  # (rows, 6)
-    pool: Floats,  # (room, 3)
-    state: Floats,  # (T, 4)
-    gradient: Floats,  # (3,)
-) -> float:
-    """Overwrites gradient: of the log evidence by the logarithms of the median, the spread and the floor.
-
-    At the fixed point the sites need not be followed: it is that of each action's integral in its cavity. Returns what
-    `surplus` does.
-    """
-    gradient[:] = 0.0
-    total = 0.0
-    centre, spread, floor = grid[0, CENTRE], grid[0, SPREAD_OF_U], grid[0, FLOOR]
-    part = np.empty(longest(where))
-    for i in range(len(slots)):
-        slot = slots[i]
-        row = slot_row[slot]
-        c, weight = _mixture(row, where, pool)
-        offset, v = cavity(slot, parent, slot_class, class_variance, state)
-        count, off = evidence[row, COUNT], evidence[row, MEAN] - mean - offset
-        z = _parts(off, v, c, weight, part)
-        by_centre, by_spread, by_floor = 0.0, 0.0, 0.0
-        for k in range(len(c)):
-            w = c[k] * count
-            p = 1.0 / (v + c[k])
-            by_w = (off * off * p - 1.0) * p / count + (evidence[row, SPREAD] / w - (count - 1.0)) / w
-            by_floor += part[k] * 0.5 * by_w
-            if spread > 0.0:
-                far = (math.log(max(w - floor, _LEAST_SHARE * floor)) - centre) / spread
-                by_centre += part[k] * far
-                by_spread += part[k] * (far * far - 1.0)
-            else:
-                by_centre += part[k] * 0.5 * by_w * (w - floor)
-        gradient[0] += by_centre / z / (spread if spread > 0.0 else 1.0)
-        gradient[1] += by_spread / z
-        gradient[2] += by_floor / z * floor
-        widest = 1.0 / (v + c[len(c) - 1])
-        mass = where[row, CONSTANT] + math.log(z) - 0.5 * off * off * widest - 0.5 * _LOG_2_PI
-        m, eta = state[slot, M], state[slot, ETA]
-        gain = 1.0 / (1.0 + v * m)
-        total += mass - gain * (eta * offset - 0.5 * m * offset * offset + 0.5 * v * eta * eta)
-        total += 0.5 * math.log1p(v * m)
-    return total

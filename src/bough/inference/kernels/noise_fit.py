@@ -1,0 +1,202 @@
+"""Sweeps of expectation propagation over a forest whose actions have a noise variance each, for fits.
+
+`noisy.py` keeps a posterior up to date, one action at a time. A fit asks for the evidence of one law after another, so
+here one sweep makes all sites at once: what actions say goes rootward, what all others say of each comes back leafward,
+and every action is integrated there, with the gradient of the evidence along with its site.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bough._arrays import Floats, Nodes
+from bough.inference.kernels.jit import kernel
+from bough.inference.kernels.noise_grid import CENTRE, FLOOR, SPREAD_OF_U, components
+
+# Columns of the sums of an action, as deviations from one mean of all rewards.
+COUNT, AVERAGE, SPREAD = range(3)
+# Columns of where an action's components are in the pool, the constant of its mixture, and how many spreads the u of
+# its first component is from the centre, and each other one from that before it.
+FIRST, SIZE, CONSTANT, FAR, STEP = range(5)
+# Columns of the pool: the variance of the mean of the rewards around the action, the component's weight, and twice the
+# slope, by its noise variance, of the log of the integrand without that mean.
+C, WEIGHT, SLOPE = range(3)
+# Columns of the state of a node: what it has collected from below, what it sends rootward, and its cavity: the mean and
+# the variance of what all others say.
+M, ETA, M_SENT, ETA_SENT, CAVITY, WIDTH = range(6)
+
+_LOG_2_PI = math.log(2.0 * math.pi)
+
+
+@kernel
+def mix(
+    begin: int,
+    sums: Floats,  # (n, 3)
+    grid: Floats,  # (2 + G, 4)
+    where: Floats,  # (n, 5)
+    pool: Floats,  # (room, 3)
+    scratch: Floats,  # (2, most)
+) -> int:
+    """Overwrites where and the pool with the mixtures of actions from `begin` on, until the pool is full; the next."""
+    variance, weight = scratch
+    centre, per_spread = grid[0, CENTRE], 1.0 / max(grid[0, SPREAD_OF_U], 1e-300)
+    used = 0 if begin == 0 else int(where[begin - 1, FIRST] + where[begin - 1, SIZE])
+    for i in range(begin, len(sums)):
+        if used + len(weight) > len(pool):
+            return i
+        count, squares = sums[i, COUNT], sums[i, SPREAD]
+        n, constant, u, step = components(count, squares, grid, variance, weight)
+        where[i, FIRST], where[i, SIZE], where[i, CONSTANT] = used, n, constant
+        where[i, FAR], where[i, STEP] = (u - centre) * per_spread, step * per_spread
+        per_count = 1.0 / count
+        for k in range(n):
+            at, inverse = used + k, 1.0 / variance[k]
+            pool[at, C], pool[at, WEIGHT] = variance[k] * per_count, weight[k]
+            pool[at, SLOPE] = (squares * inverse - (count - 1.0)) * inverse
+        used += n
+    return len(sums)
+
+
+@kernel
+def collect(
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    action: Nodes,  # (T,) its row of sums, -1 inside
+    variance: Floats,  # (n_classes,)
+    site: Floats,  # (n, 2) precision and information of each action
+    state: Floats,  # (T, 6)
+    top: Floats,  # (2,)
+) -> float:
+    """Overwrites state with what nodes collect and send, and top with what is sent to the prior mean.
+
+    Returns the log of the integral of all sites over the tree, were the prior mean zero.
+    """
+    total = 0.0
+    top[:] = 0.0
+    for slot in range(len(parent)):
+        row = action[slot]
+        state[slot, M] = site[row, 0] if row >= 0 else 0.0
+        state[slot, ETA] = site[row, 1] if row >= 0 else 0.0
+    for slot in range(len(parent) - 1, -1, -1):
+        v, m, eta = variance[slot_class[slot]], state[slot, M], state[slot, ETA]
+        gain = 1.0 / (1.0 + v * m)
+        state[slot, M_SENT], state[slot, ETA_SENT] = gain * m, gain * eta
+        total += v * eta * eta * gain - math.log1p(v * m)
+        above = parent[slot]
+        if above >= 0:
+            state[above, M] += gain * m
+            state[above, ETA] += gain * eta
+        else:
+            top[0] += gain * m
+            top[1] += gain * eta
+    return 0.5 * total
+
+
+@kernel
+def share(
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    prior_mean: float,
+    state: Floats,  # (T, 6)
+) -> None:
+    """Overwrites the cavities in state: what is said of each node by all that is not below it."""
+    for slot in range(len(parent)):
+        above, v = parent[slot], variance[slot_class[slot]]
+        if above < 0:
+            state[slot, CAVITY], state[slot, WIDTH] = prior_mean, v
+            continue
+        width = state[above, WIDTH]
+        m = max(state[above, M] - state[slot, M_SENT], 0.0)
+        eta = state[above, ETA] - state[slot, ETA_SENT]
+        gain = 1.0 / (1.0 + width * m)
+        state[slot, CAVITY] = gain * (state[above, CAVITY] + width * eta)
+        state[slot, WIDTH] = v + width * gain
+
+
+@kernel
+def integrate(
+    slots: Nodes,  # (n,) of actions, in the order of their rows
+    sums: Floats,  # (n, 3)
+    grid: Floats,  # (2 + G, 4)
+    where: Floats,  # (n, 5)
+    pool: Floats,  # (room, 3)
+    state: Floats,  # (T, 6)
+    size: float,  # of the step to the new sites
+    site: Floats,  # (n, 2)
+    part: Floats,  # (2, most) scratch
+    gradient: Floats,  # (3,)
+) -> tuple[float, float]:
+    """Overwrites sites, and gradient: of the log evidence by the logs of the median, the spread and the floor.
+
+    Returns how much more probable, as a logarithm, rewards are in their cavities than the sites were that these are
+    made of, and how far the mean of an action moved at most, in deviations of its cavity, or its precision relative to
+    that.
+    """
+    gradient[:] = 0.0
+    total, moved = 0.0, 0.0
+    by_p, shares = part
+    floor, spread = grid[0, FLOOR], grid[0, SPREAD_OF_U]
+    for i in range(len(slots)):
+        offset, v = state[slots[i], CAVITY], state[slots[i], WIDTH]
+        count, off = sums[i, COUNT], sums[i, AVERAGE] - offset
+        first, n = int(where[i, FIRST]), int(where[i, SIZE])
+        widest, some = 1.0 / (v + pool[first + n - 1, C]), 1.0 / (v + pool[first + n // 2, C])
+        half, per_count = 0.5 * off * off, 1.0 / count
+        for k in range(n):
+            p = 1.0 / (v + pool[first + k, C])
+            by_p[k] = p
+            shares[k] = pool[first + k, WEIGHT] * math.sqrt(p) * math.exp(-half * (p - widest))
+        z, by_mean, by_square, far, far_square, by_noise, by_log_noise = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for k in range(n):
+            one, p, x = shares[k], by_p[k], where[i, FAR] + k * where[i, STEP]
+            slope = one * ((off * off * p - 1.0) * p * per_count + pool[first + k, SLOPE])
+            z += one
+            by_mean += one * (p - some)
+            by_square += one * (p - some) * (p - some)
+            far += one * x
+            far_square += one * x * x
+            by_noise += slope
+            by_log_noise += slope * pool[first + k, C]
+        inverse = 1.0 / z
+        if spread > 0.0:
+            gradient[0] += far * inverse / spread
+            gradient[1] += far_square * inverse - 1.0
+        else:
+            gradient[0] += 0.5 * inverse * (by_log_noise * count - by_noise * floor)
+        gradient[2] += 0.5 * by_noise * inverse * floor
+        step = by_mean * inverse
+        squares = max(by_square * inverse - step * step, 0.0)
+        p = some + step
+        precision = max(p - off * off * squares, 0.0)
+        rest = 1.0 / (1.0 - v * precision)
+        m, eta = site[i, 0], site[i, 1]
+        gain = 1.0 / (1.0 + v * m)
+        total += where[i, CONSTANT] + math.log(z) - half * widest - 0.5 * _LOG_2_PI
+        total -= gain * (eta * offset - 0.5 * m * offset * offset + 0.5 * v * eta * eta) - 0.5 * math.log1p(v * m)
+        m_new, eta_new = precision * rest, (p * off + precision * offset) * rest
+        far_off = abs((eta_new - m_new * offset) - (eta - m * offset)) * math.sqrt(v)
+        moved = max(moved, max(far_off * gain, abs(m_new - m) * v * gain))
+        site[i, 0] = m + size * (m_new - m)
+        site[i, 1] = eta + size * (eta_new - eta)
+    return total, moved
+
+
+@kernel
+def slopes(
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    variance: Floats,  # (n_classes,)
+    state: Floats,  # (T, 6)
+    gradient: Floats,  # (n_classes,)
+) -> None:
+    """Overwrites gradient: of the log evidence by the logs of the variances, at the fixed point."""
+    gradient[:] = 0.0
+    for slot in range(len(parent)):
+        class_ = slot_class[slot]
+        v = variance[class_]
+        # what is beyond the node's own step: its cavity less that
+        sent, width = state[slot, M_SENT], state[slot, WIDTH] - v
+        gain = 1.0 / (1.0 + width * sent)
+        surprise = (state[slot, ETA_SENT] - sent * state[slot, CAVITY]) * gain
+        gradient[class_] += 0.5 * v * (surprise * surprise - sent * gain)
