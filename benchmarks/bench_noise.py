@@ -1,7 +1,5 @@
 """Noise per action: updates, decisions and fits beside those with one noise variance for all."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -78,18 +76,15 @@ def test_decide_beside_today(benchmark, table):
     )
 
 
-def test_fit(table):
-    """The aim was ten times as long as today's."""
+def test_fit(benchmark, table):
     tree = bough.Tree.balanced(22, 3)
     log = bough.Statistics.from_rows(*log_of(models(tree)[0], 10 * tree.n_actions))
-    spent: dict[str, list[float]] = {"per action": [], "learn": []}
-    for noise, times in spent.items():
-        for _ in range(6):
-            start = time.perf_counter()
-            bough.fit_prior(tree, log, noise=noise)
-            times.append(time.perf_counter() - start)
-    own, one = (min(times) for times in spent.values())
-    table.note(
+    table.ratio(
+        benchmark,
         "fit_prior of 10^4 actions of 10 rewards each, noise per action / one variance",
-        f"{own * 1e3:.0f} ms / {one * 1e3:.1f} ms = {own / one:.0f}",
+        lambda: bough.fit_prior(tree, log, noise="per action"),
+        lambda: bough.fit_prior(tree, log, noise="learn"),
+        at_most=10,
+        rounds=10,
+        burst=1,
     )

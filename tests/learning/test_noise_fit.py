@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bough
-from bough.learning import fit as fits
+from bough.learning import noise_evidence
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.noise_evidence import NoiseEvidence
@@ -91,13 +91,16 @@ def test_the_gradient_is_that_of_differences():
             assert gradient[i] == pytest.approx((ahead - behind) / 2e-4, rel=1e-3, abs=2e-3)
 
 
-def test_a_search_that_begins_with_a_few_of_the_actions_ends_where_one_without_them_does(monkeypatch):
-    tree = bough.Tree.balanced(13, 3)
-    log = log_of(tree, bough.per_action(0.5, 0.9, 0.02), 12, variances=(0.0, 1.0, 0.5, 0.3))
-    assert tree.n_actions > 2 * fits._FEW_ACTIONS
-    sooner = bough.fit_prior(tree, log, noise="per action")
-    monkeypatch.setattr(fits, "_FEW_ACTIONS", tree.n_actions)
-    later = bough.fit_prior(tree, log, noise="per action")
+@pytest.mark.parametrize(
+    ("noise", "penalty"), [((0.5, 0.9, 0.02), 2.0), ((0.5, 0.9, 0.4), 2.0), ((0.5, 2.0, 0.1), None)]
+)
+def test_the_search_by_newtons_method_ends_where_one_without_it_does(monkeypatch, noise, penalty):
+    tree = bough.Tree.balanced(8, 3)
+    log = log_of(tree, bough.per_action(*noise), 12, variances=(0.0, 1.0, 0.5, 0.3))
+    sooner = bough.fit_prior(tree, log, noise="per action", penalty=penalty)
+    monkeypatch.setattr(noise_evidence, "_MOST_STEPS", 0)
+    monkeypatch.setattr(noise_evidence, "_NEARBY", -1.0)  # no curvature is taken from elsewhere
+    later = bough.fit_prior(tree, log, noise="per action", penalty=penalty)
     assert sooner.converged
     assert later.converged
     assert sooner.log_evidence == pytest.approx(later.log_evidence, abs=0.01)
@@ -105,28 +108,23 @@ def test_a_search_that_begins_with_a_few_of_the_actions_ends_where_one_without_t
         other = later.estimates[name]
         if one.low < one.high and name != "mean":
             error = np.log(other.high / other.low) / (2 * 1.96)
-            assert np.log([one.low, one.value, one.high]) == pytest.approx(
-                np.log([other.low, other.value, other.high]), abs=0.1 * error
-            )
+            found, expected = (np.log([e.low, e.value, e.high]) for e in (one, other))
+            assert found == pytest.approx(expected, abs=0.1 * error)
 
 
-def test_a_thinned_forest_is_that_of_a_thinned_log():
-    tree = bough.Tree.from_parents([-1, 0, 0, 0, 1, 1, 2, 3, 3, 4, 6, 6])
-    log = log_of(tree, bough.per_action(0.5, 0.9, 0.02), 5, variances=(0.0, 1.0, 0.5, 0.3))
-    classes = NodeClasses.of("depth", [tree])
-    thin = Forest.from_logs([tree], [log], classes).thinned(2)
-    kept = set(thin.statistics.actions.tolist())
-    assert 0 < len(kept) < len(log.actions)
-    places = [place for place, action in enumerate(log.actions.tolist()) if action in kept]
-    part = bough.Statistics(log.actions[places], *(sums[places] for sums in (log.count, log.sum_y, log.sum_yy)))
-    again = Forest.from_logs([tree], [part], classes)
-    assert thin.nodes_of_class.tolist() == again.nodes_of_class.tolist()
-    variance, group = np.array([0.0, 1.0, 0.5, 0.3]), np.array([-1, 0, 1, 2])
-    noise = bough.per_action(0.5, 0.9, 0.02)
-    one, other = (NoiseEvidence(forest, variance, group, None, None) for forest in (thin, again))
-    one.expect(0.0)
-    other.expect(0.0)
-    assert one.evidence(variance, noise)[0] == pytest.approx(other.evidence(variance, noise)[0], abs=1e-9)
+@pytest.mark.parametrize("seed", range(4))
+def test_constant_noise_gives_the_fit_of_one_variance_where_a_spread_says_no_more(seed):
+    tree = bough.Tree.balanced(100, 1)
+    log = log_of(tree, bough.per_action(0.7, 0.0, 1e-6), 20, seed=seed, variances=(0.0, 1.0))
+    own, one = bough.fit_prior(tree, log, noise="per action"), bough.fit_prior(tree, log)
+    assert own.converged
+    if own.model.noise.spread == 0.0:
+        assert own.model.noise.median + own.model.noise.floor == pytest.approx(one.noise_variance, rel=1e-9)
+        assert own.covariances == one.covariances
+        assert own.log_evidence == pytest.approx(one.log_evidence, abs=1e-6)
+    else:
+        assert own.log_evidence > one.log_evidence
+        assert own.estimates["noise spread"].low < 0.05
 
 
 @pytest.mark.parametrize("given", [{"model": bough.BernoulliModel, "trials": "n"}, {"context": ["x"]}])

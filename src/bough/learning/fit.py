@@ -38,8 +38,6 @@ _VAGUE = 1.5  # a standard error of a log-variance beyond which its interval beg
 _DROP = 1.3528  # of the log evidence at the upper end of a one-sided 95% interval
 _CONSTANT = 1e-13  # of the rewards' mean square: less variance is rounding
 _LEAST_NOISE = 1e-8  # of the rewards' variance: the noise that is learned is never less
-_FEW_ACTIONS = 1_000  # that are enough to begin a search in which each takes long
-_FLAT_OF_FEW = 0.05  # a gradient at which their search ends, in standard errors of a parameter
 _PRECISION = 2e-16  # of the log evidence, relative, at which the search ends
 _SLOPE = 0.02  # the largest gradient that counts as none, in standard errors of a parameter
 
@@ -161,13 +159,12 @@ class Learned(NamedTuple):
         objective = _objective(forest, group, options, total)
         if advance is not None:
             objective.advance = advance
-        parameters, converged = _maximised(objective, math.log(_LEAST_NOISE * total))
+        parameters, converged = objective.simplest(*_maximised(objective, math.log(_LEAST_NOISE * total)))
         covariance, noise = objective.unpacked(parameters)
         zero = np.zeros(len(group), dtype=np.bool_)
         if covariance.ndim == 1 and options.width is None:
             zero = _zeros(objective, covariance, noise, total)
             covariance[zero] = 0.0
-        noise = objective.settled_noise(covariance, noise)
         return cls(objective, parameters, covariance, noise, zero, converged)
 
 
@@ -259,35 +256,12 @@ def _objective(forest: Forest, group: Integers, options: FitOptions, total: floa
     if forest.cells is not None:
         return FactorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
     if options.per_action:
-        return _noise_objective(forest, covariance, group, noise, options.mean, penalty, math.log(_LEAST_NOISE * total))
+        one = ScalarEvidence(forest, covariance, group, noise, True, options.mean, penalty)
+        found, converged = _maximised(one, math.log(_LEAST_NOISE * total))
+        return NoiseEvidence(forest, covariance, group, options.mean, penalty, found, converged)
     if dim is None:
         return ScalarEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
     return VectorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty, options.structure)
-
-
-def _noise_objective(
-    forest: Forest,
-    covariance: Floats,
-    group: Integers,
-    noise: float,
-    mean: float | None,
-    penalty: Penalty | None,
-    least_log_noise: float,
-) -> Objective:
-    """The evidence of noise per action, from where one noise variance for all ends, and then a few of the actions."""
-    one = ScalarEvidence(forest, covariance, group, noise, True, mean, penalty)
-    found, _ = _maximised(one, least_log_noise)
-    objective = NoiseEvidence(forest, covariance, group, mean, penalty)
-    objective.begin_at(found[: objective.n_groups])
-    step = len(forest.statistics.actions) // _FEW_ACTIONS
-    if step > 1:
-        few = NoiseEvidence(forest.thinned(step), covariance, group, mean, penalty)
-        few.flat = _FLAT_OF_FEW
-        few.begin_at(found[: objective.n_groups])
-        found, _ = _maximised(few, least_log_noise)
-        objective.begin_at(found)
-        objective.shaped_as(few, found)
-    return objective
 
 
 def _first_guess(forest: Forest, learned: Flags, options: FitOptions, share: float) -> Floats:
@@ -313,14 +287,12 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         return start, True
 
     objective.prepare()
-    units = objective.units()
-    unit = units.diagonal()
+    start, unit = objective.start(), 1.0 / np.sqrt(objective.curvature())
 
     def descent(steps: Floats) -> tuple[float, Floats]:
-        value, gradient = objective.value_and_gradient(start + units @ steps)
-        slopes = gradient @ units
-        objective.expect(float(np.abs(slopes).max()))
-        return -value, -slopes
+        value, gradient = objective.value_and_gradient(start + unit * steps)
+        objective.expect(float(np.abs(gradient * unit).max()))
+        return -value, -gradient * unit
 
     lowest = objective.lowest(start, _FURTHEST, least_log_noise)
     found = minimize(
@@ -331,12 +303,12 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
         options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
     )
-    parameters = start + units @ found.x
+    parameters = start + unit * found.x
     objective.expect(0.0)
     _, gradient = objective.value_and_gradient(parameters)
     step = parameters - start
     inside = (step > lowest + 1e-9) & (step < objective.furthest - 1e-9)
-    slope = float(np.abs(gradient @ units)[inside].max(initial=0.0))
+    slope = float(np.abs(gradient * unit)[inside].max(initial=0.0))
     floored = objective.n_noise == 1 and not inside[-1]  # rewards that do not vary within actions
     return parameters, slope <= _SLOPE and not floored
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -138,26 +138,6 @@ class Forest:
             nodes_of_class,
             None if rows is None else _count_rows(trees, logs, rows),
             cells,
-        )
-
-    def thinned(self, step: int) -> Forest:
-        """Every so many of the actions, with what is above them; not for crossed factors, nor for rows."""
-        slots = np.flatnonzero(self.leaf >= 0)[::step]
-        below = np.zeros(len(self.parent))
-        below[slots] = 1.0
-        add_to_parents(self.parent, below)
-        kept = below > 0.0
-        place = np.cumsum(kept, dtype=np.int32) - 1
-        parent, leaf = self.parent[kept], np.full(kept.sum(), -1, dtype=np.int32)
-        leaf[place[slots]] = np.arange(len(slots), dtype=np.int32)
-        rows, sums = self.leaf[slots], self.statistics
-        parts: dict[str, Any] = {name: of_all[rows] for name, of_all in sums._sums.items()}
-        return Forest(
-            np.where(parent < 0, np.int32(-1), place[parent]),
-            self.class_[kept],
-            leaf,
-            Statistics._trusted(sums.actions[rows], **parts),
-            np.bincount(self.class_[kept], minlength=len(self.nodes_of_class)),
         )
 
     @property

@@ -25,7 +25,7 @@ from bough.model.noise import PerAction
 
 _FURTHEST_START = 5.0  # from equal shares, as logarithms
 _BOLD, _MOST_SWEEPS = 20, 200
-_STILL = 1e-8  # how far a cavity may move, in its standard deviations, and a site stay as it is
+_STILL = 1e-7  # how far a cavity may move, in its standard deviations, and a site stay as it is
 _NEAR = 1e-2  # the same during the search, as a share of the slope
 _ROUGH = 1e-2  # the same, at most
 _LEAST_SPREAD, _MOST_SPREAD = 0.02, 8.0  # a spread that comes out as the least is asked whether it is zero
@@ -33,7 +33,10 @@ _SPREAD_WIDTH = 4.0  # of the penalty on the floor, relative to that on variance
 _LEAST_FLOOR = 1e-3  # of the typical noise: with less, actions that always earn the same would decide everything
 _FLOOR = 3e-3  # the same: where the search for the floor begins, and the penalty's centre
 _ROOM = 16  # for components of an action, on average, before more is made
-_LEAST_CURVATURE = 1e-3  # of the evidence, in units of what is expected of it
+_NEAR_CURVATURE = 0.1 * STEP  # how far sites settle for differences of the gradient
+_MOST_STEPS, _FURTHEST_STEP = 8, 1.0  # of Newton's method
+_NEARBY = 0.1  # how far, as a logarithm, the curvature stays about what it is
+_NO_LESS = 1e-2  # as a log evidence
 _ENOUGH = 3  # rewards of an action whose own variance tells where to begin
 
 
@@ -50,6 +53,8 @@ class NoiseEvidence(ScalarEvidence):
         group: Integers,
         mean: float | None,
         penalty: Penalty | None,
+        alike: Floats | None = None,  # the best parameters with one noise variance for all, where the search begins
+        alike_converged: bool = False,
     ) -> None:
         super().__init__(forest, variance, group, 1.0, True, mean, penalty)
         sums = forest.statistics
@@ -59,17 +64,22 @@ class NoiseEvidence(ScalarEvidence):
         slots = np.flatnonzero(forest.leaf >= 0)
         self._slots[forest.leaf[slots]] = slots
         self._state = np.zeros((len(forest.parent), 6))
-        self._sites = np.zeros((len(sums.actions), 2))
         self._where = np.zeros((len(sums.actions), 5))
         self._pool = np.zeros((_ROOM * len(sums.actions), 3))
         # What was asked for last: the noise, whose mixtures are in the pool, and the variances; and what was found.
         self._noise: PerAction | None = None
         self._grid = self._variance = np.empty(0)
         self._found, self._moved = (math.nan, np.empty(0)), math.inf
-        self._units: Floats = super().units()
+        self._curved_at = self._curvature = np.empty(0)  # where the curvature was found, and what it was
         self._near = _ROUGH
         guess = self._guess(sums.count, within)
+        precision = (sums.count + 1.0) * sums.count / (within + guess.median + sums.count * guess.floor)
+        self._sites = np.stack([precision, precision * self._sums[:, 1]], axis=1)
         self._start: Floats = np.log(np.append(self._size, guess))
+        self._alike, self._alike_converged = alike, alike_converged
+        if alike is not None:
+            first = self._start[: self.n_groups]
+            self._start[: self.n_groups] = np.clip(alike[:-1], first - _FURTHEST_START, first + _FURTHEST_START)
         self._least_log_floor = math.log(_LEAST_FLOOR * guess.median)
 
     def _guess(self, count: Floats, within: Floats) -> PerAction:
@@ -93,25 +103,44 @@ class NoiseEvidence(ScalarEvidence):
     def n_noise(self) -> int:
         return 3
 
-    def begin_at(self, parameters: Floats) -> None:
-        """Have the search begin at these sizes and, where they follow, at this law of the noise."""
-        first, furthest = self._start[: len(parameters)], _FURTHEST_START
-        self._start[: len(parameters)] = np.clip(parameters, first - furthest, first + furthest)
-        self._start[-1] = max(self._start[-1], self._least_log_floor)
+    def prepare(self) -> None:
+        """Newton's method, with the curvature at the start, for as long as that gains: few evaluations, if it works.
 
-    def shaped_as(self, other: NoiseEvidence, parameters: Floats) -> None:
-        """Have the search take steps for an evidence that is curved as another is there, but for its size."""
-        free = np.flatnonzero(other.are_free(parameters))
-        information = np.eye(len(parameters))
-        information[np.ix_(free, free)] = other.information(parameters, free)
-        scale = 1.0 / np.sqrt(other.curvature()[free])
-        information[np.ix_(free, free)] *= scale[:, None] * scale
-        values, vectors = np.linalg.eigh(information)
-        information = (vectors * np.maximum(values, _LEAST_CURVATURE)) @ vectors.T
-        self._units = super().units() @ np.linalg.inv(np.linalg.cholesky(information).T).astype(np.float64)
+        The floor is a number here, and not a logarithm, since the evidence is about quadratic in that.
+        """
+        first, unit = self._start, 1.0 / np.sqrt(self.curvature())
+        least = np.full(len(unit), -np.inf)
+        least[-2:] = math.log(_LEAST_SPREAD), self._least_log_floor
+        self._near = _NEAR_CURVATURE
+        value, gradient = self.value_and_gradient(first)
+        curvature = super().information(first, np.arange(len(first)))
+        curvature[-1, -1] += gradient[-1]
+        self._curved_at, self._curvature = first, curvature
+        for _ in range(_MOST_STEPS):
+            free = np.flatnonzero((self._start > least) | (gradient > 0.0))
+            slope = float(np.abs(gradient * unit)[free].max())
+            block = curvature[np.ix_(free, free)]
+            if slope <= self.flat or np.linalg.eigvalsh(block)[0] <= 0.0:
+                return
+            self.expect(slope)
+            floor = math.exp(self._start[-1] - first[-1])
+            gradient[-1] /= floor
+            step = np.zeros(len(first))
+            step[free] = np.clip(np.linalg.solve(block, gradient[free]), -_FURTHEST_STEP, _FURTHEST_STEP)
+            step[-1] = math.log(max(floor + step[-1], 1e-300)) - math.log(floor)
+            ahead = np.maximum(self._start + step, least)
+            value_ahead, gradient = self.value_and_gradient(ahead)
+            if value_ahead < value:
+                return
+            self._start, value = ahead, value_ahead
 
-    def units(self) -> Floats:
-        return self._units
+    def information(self, parameters: Floats, free: Integers) -> Floats:
+        moved = parameters - self._curved_at
+        if np.abs(moved[free]).max(initial=0.0) <= _NEARBY:
+            scale: Floats = np.append(np.ones(len(moved) - 1), math.exp(moved[-1]))  # the floor's is by the number
+            return (self._curvature * scale[:, None] * scale)[np.ix_(free, free)]
+        self._near = _NEAR_CURVATURE
+        return super().information(parameters, free)
 
     def start(self) -> Floats:
         return np.array(self._start)
@@ -144,17 +173,17 @@ class NoiseEvidence(ScalarEvidence):
     def mean_noise(self, noise: Any) -> float:
         return float(noise.floor + noise.median * math.exp(0.5 * noise.spread**2))
 
-    def settled_noise(self, covariance: Floats, noise: Any) -> Any:
-        """A spread of zero, where that has no less evidence than the least that was tried."""
-        if noise.spread > 1.01 * _LEAST_SPREAD:
-            return noise
-        without = noise._replace(spread=0.0, median=noise.median * math.exp(0.5 * noise.spread**2))
-        best, _ = self.evidence(covariance, noise)
-        return without if self.evidence(covariance, without)[0] >= best - 1e-3 else noise
-
-    def information(self, parameters: Floats, free: Integers) -> Floats:
-        self._near = _NEAR * STEP
-        return super().information(parameters, free)
+    def simplest(self, parameters: Floats, converged: bool) -> tuple[Floats, bool]:
+        """One noise variance for all, where that has no less evidence than the least spread that was tried."""
+        if self._alike is None or parameters[-2] > math.log(1.01 * _LEAST_SPREAD):
+            return parameters, converged
+        noise = math.exp(self._alike[-1])
+        floor = _LEAST_FLOOR * noise
+        without = np.append(self._alike[:-1], [math.log(noise - floor), -math.inf, math.log(floor)])
+        best, _ = self.evidence(*self.unpacked(parameters))
+        if self.evidence(*self.unpacked(without))[0] < best - _NO_LESS:
+            return parameters, converged
+        return without, self._alike_converged
 
     def expect(self, slope: float) -> None:
         """Have sites settle no further than matters where the slope is of this size."""

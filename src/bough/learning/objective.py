@@ -48,9 +48,9 @@ class Objective(ABC):
         """The noise variance of an action, on average."""
         return float(noise)
 
-    def settled_noise(self, covariance: Floats, noise: Any) -> Any:  # noqa: ARG002
-        """What is to be said of the noise that was found."""
-        return noise
+    def simplest(self, parameters: Floats, converged: bool) -> tuple[Floats, bool]:
+        """What has no less evidence than what was found, and says less; and whether it is known to be the best."""
+        return parameters, converged
 
     def noise_numbers(self, noise: Any) -> list[float]:
         """The numbers that say how noisy rewards are, in the order of their parameters."""
@@ -77,15 +77,8 @@ class Objective(ABC):
         """(n_groups,) sums over the classes of each group."""
         return np.bincount(self.group[self.learned], of_class[self.learned], minlength=self.n_groups).astype(np.float64)
 
-    def units(self) -> Floats:
-        """(n, n) steps in which the evidence is about equally curved in all directions.
-
-        They are triangular: the last parameter, which may have to stop at a bound, depends on the last step alone.
-        """
-        return np.diag(1.0 / np.sqrt(self.curvature())).astype(np.float64)
-
     def prepare(self) -> None:  # noqa: B027
-        """Go closer to the maximum by cheaper means than the search; `start` stays what it is."""
+        """Go closer to the maximum by cheaper means than the search."""
 
     def expect(self, slope: float) -> None:  # noqa: B027
         """Told how steep the last evaluation was, in standard errors: the next need not be much closer than that."""

@@ -147,27 +147,29 @@ def integrate(
             p = 1.0 / (v + pool[first + k, C])
             by_p[k] = p
             shares[k] = pool[first + k, WEIGHT] * math.sqrt(p) * math.exp(-half * (p - widest))
-        z, by_mean, by_square, far, far_square, by_noise, by_log_noise = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        z, by_mean, by_square, far, far_square, by_noise = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        x, step = where[i, FAR], where[i, STEP]
+        squared = off * off * per_count
         for k in range(n):
-            one, p, x = shares[k], by_p[k], where[i, FAR] + k * where[i, STEP]
-            slope = one * ((off * off * p - 1.0) * p * per_count + pool[first + k, SLOPE])
+            one, p = shares[k], by_p[k]
+            beyond = one * (p - some)
             z += one
-            by_mean += one * (p - some)
-            by_square += one * (p - some) * (p - some)
+            by_mean += beyond
+            by_square += beyond * (p - some)
             far += one * x
             far_square += one * x * x
-            by_noise += slope
-            by_log_noise += slope * pool[first + k, C]
+            by_noise += one * ((squared * p - per_count) * p + pool[first + k, SLOPE])
+            x += step
         inverse = 1.0 / z
         if spread > 0.0:
             gradient[0] += far * inverse / spread
             gradient[1] += far_square * inverse - 1.0
         else:
-            gradient[0] += 0.5 * inverse * (by_log_noise * count - by_noise * floor)
+            gradient[0] += 0.5 * by_noise * inverse * (pool[first, C] * count - floor)  # of the one component
         gradient[2] += 0.5 * by_noise * inverse * floor
-        step = by_mean * inverse
-        squares = max(by_square * inverse - step * step, 0.0)
-        p = some + step
+        further = by_mean * inverse
+        squares = max(by_square * inverse - further * further, 0.0)
+        p = some + further
         precision = max(p - off * off * squares, 0.0)
         rest = 1.0 / (1.0 - v * precision)
         m, eta = site[i, 0], site[i, 1]

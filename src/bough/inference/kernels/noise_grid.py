@@ -168,11 +168,11 @@ def components(
     step to the next, and to each after it.
     """
     half = 0.5 * (count - 1.0)
-    constant = -half * _LOG_2_PI - 0.5 * math.log(count)
     noise, fine, points = grid[0], grid[1], grid[FIRST_POINT:]
     if len(points) == 1:
         variance[0], weight[0] = points[0, W], 1.0
-        return 1, constant - half * points[0, LOG_W] - spread * points[0, HALF_OVER_W], noise[CENTRE], 0.0
+        constant = -half * (_LOG_2_PI + points[0, LOG_W]) - spread * points[0, HALF_OVER_W] - 0.5 * math.log(count)
+        return 1, constant, noise[CENTRE], 0.0
     widest, end = int(fine[MOST_STRIDE]), len(points) - 1
     best, top = _highest(half, spread, points, widest)
     u, w = noise[CENTRE] + (best - end // 2) * noise[STEP], points[best, W]
@@ -199,7 +199,6 @@ def components(
         u, step = noise[CENTRE] + (first - end // 2) * noise[STEP], stride * noise[STEP]
     if not is_inside:
         n, top, u, step = _own_nodes(best, widest, half, spread, grid, variance, weight)
-    constant += math.log(step / noise[SPREAD_OF_U]) - 0.5 * _LOG_2_PI
     total = 0.0
     for k in range(n):
         weight[k] = math.exp(weight[k] - top)
@@ -207,7 +206,9 @@ def components(
     inverse = 1.0 / total
     for k in range(n):
         weight[k] *= inverse
-    return n, constant + top + math.log(total), u, step
+    # of n^(-1/2), the density of u, and the steps
+    factor = total * step / (noise[SPREAD_OF_U] * math.sqrt(count))
+    return n, top - (half + 0.5) * _LOG_2_PI + math.log(factor), u, step
 
 
 @kernel
