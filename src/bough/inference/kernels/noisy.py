@@ -439,15 +439,16 @@ def draw_best(
             if row >= 0 and choosable[slot]:
                 best = max(best, out[slot])
             continue
-        most[slot] = max(above, where[row, AVERAGE]) + where[row, WIDEST] * max(normal[slot], 0.0)
-        if choosable[slot] and (first < 0 or most[slot] > most[first]):
+        out[slot] = max(above, where[row, AVERAGE]) + where[row, WIDEST] * max(normal[slot], 0.0)
+        if not choosable[slot] and not all_matter:
+            continue
+        most[slot] = out[slot]
+        if first < 0 or most[slot] > most[first]:
             first = slot
+    least = -math.inf if all_matter else best
     for i in range(-1, len(out)):  # the one that may be highest comes first
         slot = first if i < 0 else i
-        if slot < 0 or most[slot] == -math.inf:
-            continue
-        if not all_matter and (most[slot] <= best or not choosable[slot]):
-            out[slot] = most[slot]
+        if slot < 0 or most[slot] <= least:
             continue
         above = out[parent[slot]] if slot > 0 else mean
         row, v = slot_row[slot], class_variance[slot_class[slot]]
@@ -460,8 +461,8 @@ def draw_best(
                 return False
             out[slot] = _in_component(above, off, v, c, normal[slot])
         most[slot] = -math.inf
-        if choosable[slot]:
-            best = max(best, out[slot])
+        if not all_matter:
+            least = max(least, out[slot])
     return True
 
 
