@@ -1,8 +1,12 @@
 """Claims of speed, timed side by side, and the table that a run prints of them."""
 
+import os
+import platform
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from layout import aligned, compact
@@ -117,7 +121,8 @@ class Table:
     def write(self, path: Path, keep: bool = False) -> None:
         """The five lines that come first in the docs, in plainer words, and then all of them.
 
-        With `keep`, after a run of some files, lines of claims that it has not measured stay as they were.
+        With `keep`, after a run of some files, lines of claims that it has not measured stay as they were, and so does
+        what is said of the machine.
         """
         rows = [line.cells for line in self.lines]
         if keep:
@@ -129,10 +134,27 @@ class Table:
         parts = [
             "<!-- Made by `make bench`. -->",
             compact([HEAD, *first]),
+            "<!-- machine -->",
+            _machine_of(path) if keep else machine(),
             "<!-- all -->",
             compact([HEAD, *rows]),
         ]
         path.write_text("\n\n".join(parts) + "\n")
+
+
+def machine() -> str:
+    """Where this runs, in words: the processor, its cores, and what does the work."""
+    info = Path("/proc/cpuinfo")  # Linux alone has it
+    lines = info.read_text().splitlines() if info.exists() else []
+    told = dict(re.split(r"\s*:\s*", line, maxsplit=1) for line in lines if ":" in line)
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+    processor = told.get("model name", platform.machine())
+    return f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}"
+
+
+def _machine_of(path: Path) -> str:
+    """The machine of a table that was written before."""
+    return path.read_text().split("<!-- machine -->")[1].split("<!-- all -->")[0].strip()
 
 
 def _rows_of(path: Path) -> list[tuple[str, ...]]:
