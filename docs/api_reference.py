@@ -85,6 +85,7 @@ WORDS = {
     "values": "one per depth, from the root; or a dict by the names of levels or nodes",
     "weight": "whole number, or one per row; or None",
     "Statistics.check_kind.model": "class of a model",
+    "client.Client.decide.context": "list of numbers, or dict of features; or None",
 }
 """What a parameter that is annotated with `Any` takes: wherever it has this name, or in one place."""
 
@@ -100,6 +101,7 @@ SHORTER = {
     "Floats": "array of float",
     "Floats | None": "array of float, or None",
     "Floats | Callable[[Floats], Any]": WORDS["truth"],
+    "PerAction | None": "`per_action`, or None",
     "Nodes": "array of node numbers",
     "Nodes | None": "array of node numbers, or None",
     "Integers": "array of int",
@@ -168,7 +170,7 @@ def target_of(text: str, current: str | None) -> str | None:
     >>> target_of("settle", "Posterior"), target_of("reward", "Posterior")
     ('bough.Posterior.settle', None)
     """
-    path = text.removeprefix("bough.").removesuffix("()")
+    path = text.removeprefix("bough.").removesuffix("()").removesuffix("(...)")
     parts = path.split(".")
     if parts[0] in bough.__all__ and all(part.isidentifier() for part in parts):
         return f"bough.{path}"

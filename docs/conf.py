@@ -2,6 +2,9 @@
 
 import sys
 from pathlib import Path
+from typing import Any
+
+from docutils import nodes
 
 import bough
 
@@ -45,3 +48,16 @@ html_static_path = ["_static"]
 html_css_files = ["bough.css"]
 html_favicon = "_static/favicon.svg"
 html_show_sphinx = False
+
+
+def without_last_lines(_app: Any, document: nodes.document) -> None:
+    """Code blocks end with their last line: the empty one that ends a doctest is not shown."""
+    for block in document.findall(nodes.literal_block):
+        if block.rawsource == block.astext():  # it is highlighted
+            block.rawsource = block.rawsource.rstrip()
+            block.children = [nodes.Text(block.rawsource)]
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("doctree-read", without_last_lines)
