@@ -108,6 +108,20 @@ def test_a_prior_that_is_plainly_wrong_about_the_noise_is_integrated_as_well():
         assert variance @ weight == pytest.approx(w @ shares, rel=1e-4)
 
 
+def test_variances_keep_their_digits_where_the_prior_is_a_billion_times_as_wide_as_the_noise():
+    prior = bough.by_depth([1e6, 1e6, 1e6])
+    own, one = (
+        bough.Posterior(bough.GaussianModel(TWO, 0.0, prior, **noise))
+        for noise in ({"noise": bough.per_action(1e-6, 0.0, 1e-9)}, {"noise_variance": 1e-6 + 1e-9})
+    )
+    names = ["green", "black", "white", "espresso"] * 5
+    rewards = np.random.default_rng(0).normal(size=20)
+    for posterior in (own, one):
+        posterior.update(names, rewards)
+    np.testing.assert_allclose(own.covariance, one.covariance, rtol=1e-12)
+    np.testing.assert_allclose(own.mean, one.mean, rtol=1e-12)
+
+
 # -- posteriors ------------------------------------------------------------------------------------
 
 

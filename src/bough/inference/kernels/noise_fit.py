@@ -141,21 +141,24 @@ def integrate(
         offset, v = state[slots[i], CAVITY], state[slots[i], WIDTH]
         count, off = sums[i, COUNT], sums[i, AVERAGE] - offset
         first, n = int(where[i, FIRST]), int(where[i, SIZE])
-        widest, some = 1.0 / (v + pool[first + n - 1, C]), 1.0 / (v + pool[first + n // 2, C])
+        middle = pool[first + n // 2, C]
+        widest, some = 1.0 / (v + pool[first + n - 1, C]), 1.0 / (v + middle)
         half, per_count = 0.5 * off * off, 1.0 / count
         for k in range(n):
             p = 1.0 / (v + pool[first + k, C])
             by_p[k] = p
             shares[k] = pool[first + k, WEIGHT] * math.sqrt(p) * math.exp(-half * (p - widest))
-        z, by_mean, by_square, far, far_square, by_noise = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        z, by_mean, by_square, open_, far, far_square, by_noise = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         x, step = where[i, FAR], where[i, STEP]
         squared = off * off * per_count
         for k in range(n):
             one, p = shares[k], by_p[k]
-            beyond = one * (p - some)
+            c = pool[first + k, C]
+            beyond = (middle - c) * p * some  # p - some, as in `tilted`
             z += one
-            by_mean += beyond
-            by_square += beyond * (p - some)
+            by_mean += one * beyond
+            by_square += one * beyond * beyond
+            open_ += one * c * p
             far += one * x
             far_square += one * x * x
             by_noise += one * ((squared * p - per_count) * p + pool[first + k, SLOPE])
@@ -168,10 +171,12 @@ def integrate(
             gradient[0] += 0.5 * by_noise * inverse * (pool[first, C] * count - floor)  # of the one component
         gradient[2] += 0.5 * by_noise * inverse * floor
         further = by_mean * inverse
-        squares = max(by_square * inverse - further * further, 0.0)
+        squares = off * off * max(by_square * inverse - further * further, 0.0)
         p = some + further
-        precision = max(p - off * off * squares, 0.0)
-        rest = 1.0 / (1.0 - v * precision)
+        precision = p - squares
+        rest = 1.0 / (open_ * inverse + v * squares)
+        if precision < 0.0:
+            precision, rest = 0.0, 1.0
         m, eta = site[i, 0], site[i, 1]
         gain = 1.0 / (1.0 + v * m)
         total += where[i, CONSTANT] + math.log(z) - half * widest - 0.5 * _LOG_2_PI

@@ -212,27 +212,31 @@ def components(
 
 
 @kernel
-def tilted(off: float, v: float, c: Floats, weight: Floats, constant: float) -> tuple[float, float, float]:
-    """The log of the integral of L times a normal density of variance v, with y off its mean; and two sums.
+def tilted(off: float, v: float, c: Floats, weight: Floats, constant: float) -> tuple[float, float, float, float]:
+    """The log of the integral of L times a normal density of variance v, with y off its mean; and three sums.
 
     c has the variance of y around t in each component, w / n. The sums are over p = 1 / (v + c), weighted with the
-    component's part of the integral: their mean, and that less off^2 times their variance. The first two derivatives
-    of the log integral by the normal's mean are off times the one, and minus the other.
+    component's part of the integral: their mean; that less off^2 times their variance, q; and 1 - v q, which is not
+    made by that difference, since v q may be 1 but for a rounding error. The first two derivatives of the log integral
+    by the normal's mean are off times the first sum, and minus q.
     """
     n = len(c)
-    widest, some = 1.0 / (v + c[n - 1]), 1.0 / (v + c[n // 2])
-    z, first, second = 0.0, 0.0, 0.0
+    middle = c[n // 2]
+    widest, some = 1.0 / (v + c[n - 1]), 1.0 / (v + middle)
+    z, first, second, open_ = 0.0, 0.0, 0.0, 0.0
     half = 0.5 * off * off
     for k in range(n):
         p = 1.0 / (v + c[k])
         part = weight[k] * math.sqrt(p) * math.exp(-half * (p - widest))
+        more = (middle - c[k]) * p * some  # p - some, also where the two are nearly the same
         z += part
-        first += part * (p - some)
-        second += part * (p - some) * (p - some)
+        first += part * more
+        second += part * more * more
+        open_ += part * c[k] * p
     first /= z
-    spread = max(second / z - first * first, 0.0)
+    spread = off * off * max(second / z - first * first, 0.0)
     p = some + first
-    return constant + math.log(z) - half * widest - 0.5 * _LOG_2_PI, p, p - off * off * spread
+    return constant + math.log(z) - half * widest - 0.5 * _LOG_2_PI, p, p - spread, open_ / z + v * spread
 
 
 @kernel
@@ -245,7 +249,7 @@ def site_in(
     rewards contradict the cavity, so that it gets wider, the precision is zero, and the mean alone is right. Also
     returns how probable the rewards are in the cavity, as a logarithm.
     """
-    mass, p, precision = tilted(off, v, c, weight, constant)
-    precision = max(precision, 0.0)
-    rest = 1.0 / (1.0 - v * precision)
-    return precision * rest, (p * off + precision * offset) * rest, mass
+    mass, p, precision, open_ = tilted(off, v, c, weight, constant)
+    if precision <= 0.0:
+        return 0.0, p * off, mass
+    return precision / open_, (p * off + precision * offset) / open_, mass

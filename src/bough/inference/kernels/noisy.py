@@ -275,9 +275,9 @@ def moments(
         c, weight = _mixture(row, where, pool)
         offset, v = cavity(slots[i], parent, slot_class, class_variance, state)
         off = evidence[row, MEAN] - mean - offset
-        _, p, precision = tilted(off, v, c, weight, where[row, CONSTANT])
+        _, p, _, open_ = tilted(off, v, c, weight, where[row, CONSTANT])
         means[i] = mean + offset + v * p * off
-        variances[i] = v * (1.0 - v * precision)
+        variances[i] = v * open_
 
 
 # -- draws -----------------------------------------------------------------------------------------
