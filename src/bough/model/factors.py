@@ -338,7 +338,8 @@ def _levels_of(given: _Given, levels: tuple[Hashable, ...] | None) -> tuple[Hash
     found = dict.fromkeys(one for own in given.labels for one in own)
     if levels is None:
         return tuple(found)
-    strange = next((one for one in found if one not in set(levels)), None)
+    known = set(levels)
+    strange = next((one for one in found if one not in known), None)
     if strange is not None:
         raise ValueError(f"labels has {strange!r}, which is not among the levels; add it to levels")
     return levels
