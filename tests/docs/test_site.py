@@ -22,6 +22,8 @@ SEARCHES = {
     "REST": {"reference/http"},
 }
 """What new users look for, and some pages that they should find."""
+CUT = "blocks => blocks.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText.slice(0, 80))"
+"""The blocks of code that do not show all of their lines."""
 
 
 class Page(HTMLParser):
@@ -116,6 +118,8 @@ def test_no_page_scrolls_sideways_or_complains(browser, address, pages, dark):
                 tab.page.set_viewport_size({"width": width, "height": 900})
                 wide = tab.page.evaluate("document.documentElement.scrollWidth")
                 assert wide <= width, (name, width, wide)
+                cut = tab.page.locator("pre").evaluate_all(CUT)
+                assert width == 400 or not cut, (name, cut)
 
 
 @pytest.mark.parametrize("words", SEARCHES)
