@@ -21,18 +21,16 @@ from bough.data.rows import Rows
 from bough.data.statistics import Statistics
 from bough.inference.evidence import NoiseEvidence
 from bough.inference.kernels import noisy as kernels
+from bough.inference.kernels import noisy_draws
 from bough.inference.kernels import scalar as scalar_kernels
 from bough.inference.kernels import scalar_draws as draws
 from bough.inference.noise_grid import noise_grid, prior_mixture, room_for
 from bough.inference.normals import standard_normals
-from bough.inference.scalar import ScalarEngine
+from bough.inference.settling import SiteEngine
 from bough.inference.slots import grown
 from bough.model.model import Model
 
-BOLD = 20  # sweeps of full steps; where sites go back and forth, later ones go half way
-_MOST_SWEEPS = 200
 _PER_ACTION, _FEW = 4, 64  # uniforms that a draw begins with
-STILL = 1e-9  # a cavity that moves by less than this, in its own standard deviations, leaves its site as it is
 
 
 class NoisyActions(NamedTuple):
@@ -53,11 +51,11 @@ class NoisyActions(NamedTuple):
         return NoisyActions(nodes[part], counts[part], spread[part], off[part], variance[part])
 
 
-class NoisyEngine(ScalarEngine):
+class NoisyEngine(SiteEngine):
     """The engine of scalar.py, with a mixture of normals at its actions."""
 
-    _learned: ClassVar[tuple[str, ...]] = (*ScalarEngine._learned, "_where", "_pool", "_scratch")
-    _says_what_it_counts = False
+    _learned: ClassVar[tuple[str, ...]] = (*SiteEngine._learned, "_where", "_pool", "_scratch")
+    _site = kernels.SITE_M
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, NoiseEvidence())
@@ -125,49 +123,22 @@ class NoisyEngine(ScalarEngine):
         if len(self._where) < len(self._table):
             self._where = grown(self._where, len(self._table))
 
-    def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
-        return evidence[:, kernels.SITE_M], evidence[:, kernels.SITE_ETA]
-
     def _say(self, slots: Nodes) -> None:
         self._mix(slots)
         super()._say(slots)
-        self._sweep(slots[self._table[self.slots.row[slots], scalar_kernels.COUNT] > 0.0])
 
     def _say_all(self) -> None:
         self._pool[0] = 0.0
         self._where[:] = 0.0
         self._mix(self.slots.of_rows)
         super()._say_all()
-        if (self._table[self.slots.row[self._observed_slots], kernels.WIDTH] < 0.0).any():
-            self._settle()
-
-    def settle(self, log: Rows | None, propagate: bool) -> None:
-        """Make sites again until no cavity moves."""
-        super().settle(log, propagate)
-        self._made_good()
-        self._settle()
-
-    def settle_again(self) -> None:
-        """Make sites again until no cavity moves, beginning with those that there are."""
-        self._settle()
-
-    def _settle(self) -> None:
-        slots = self._observed_slots
-        for sweep in range(_MOST_SWEEPS):
-            if not self._sweep(slots, 1.0 if sweep < BOLD else 0.5):
-                return
-
-    @property
-    def _observed_slots(self) -> Nodes:
-        slots = self.slots.of_rows
-        return slots[self._table[: len(slots), scalar_kernels.COUNT] > 0.0]
 
     def _sweep(self, slots: Nodes, size: float = 1.0) -> int:
         kept = self.slots
         self.news.of_some(kept._node[slots])
         return kernels.sweep(
             slots, kept.row, self._mean, kept.parent, kept.class_, self._variance, self._table, self._where,
-            self._pool, self._state, self._law, size, STILL,
+            self._pool, self._state, self._law, size,
         )  # fmt: skip
 
     def log_evidence(self) -> float:
@@ -205,7 +176,7 @@ class NoisyEngine(ScalarEngine):
         """A sample whose actions with rewards, which are at these places, are drawn from their mixtures."""
         kept = self.slots
         means = np.empty(0) if scale == 1.0 else self.touched_means()
-        kernels.draw_leaves(
+        noisy_draws.draw_leaves(
             out, at, above, normals, slots, kept.row, kept.class_, self._variance, self._mean, self._table,
             self._where, self._pool, scale, means, kept.parent,
         )  # fmt: skip
@@ -218,7 +189,7 @@ class NoisyEngine(ScalarEngine):
         all_matter = scale != 1.0 or not only_best
         normals, uniforms = standard_normals(rng, (n,)), rng.random(_PER_ACTION * n if all_matter else _FEW)
         values, scratch = np.empty((2, n))
-        while not kernels.draw_best(
+        while not noisy_draws.draw_best(
             normals, uniforms, kept._parent, kept._choosable, kept._row, kept._class, self._variance, self._mean,
             self._law, self._where, self._pool, all_matter, values, scratch, self._scratch[0],
         ):  # fmt: skip
@@ -246,7 +217,7 @@ class NoisyEngine(ScalarEngine):
             means = self.touched_means()
             centre, own = means[kept.parent[slots]], means[slots]
             above, limit = centre + (above - centre) / scale, own + (limit - own) / scale
-        kernels.exceedance(
+        noisy_draws.exceedance(
             np.ascontiguousarray(limit), np.ascontiguousarray(above), slots, kept.row, kept.class_, self._variance,
             self._table, self._where, self._pool, out,
         )  # fmt: skip
@@ -306,7 +277,7 @@ class NoisyEngine(ScalarEngine):
         `mean` and `variance` are the posterior moments of the actions, which is all that is known of untouched ones.
         """
         slots, (noise, share) = self.slots_with_rewards(nodes), prior_mixture(self._grid)
-        n_most = max(len(noise), kernels.longest(self._where))
+        n_most = max(len(noise), noisy_draws.longest(self._where))
         weights, means = np.zeros((2, len(nodes), n_most))
         variances = np.ones((len(nodes), n_most))
         weights[:, : len(noise)] = share

@@ -18,17 +18,14 @@ from bough.data.statistics import Statistics
 from bough.inference.evidence import CountEvidence
 from bough.inference.kernels import propagation as kernels
 from bough.inference.kernels import scalar_draws as draws
-from bough.inference.scalar import ScalarEngine
+from bough.inference.settling import SiteEngine
 from bough.model.model import Model
 
-BOLD = 20  # sweeps of full steps; where sites of extreme counts go back and forth, later ones go half way
-_MOST_SWEEPS = 200
 
+class CountEngine(SiteEngine):
+    """The engine of scalar.py, with sites for counts at its actions."""
 
-class CountEngine(ScalarEngine):
-    """The engine of scalar.py, with sites at its actions."""
-
-    _says_what_it_counts = False
+    _site = kernels.SITE_M
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, CountEvidence(model))
@@ -75,39 +72,6 @@ class CountEngine(ScalarEngine):
         self._sweep(np.unique(slots))  # once each, and relatives one after the other
         if settle:
             self._settle()
-
-    def _said(self, evidence: Floats) -> tuple[Floats, Floats]:
-        return evidence[:, kernels.SITE_M], evidence[:, kernels.SITE_ETA]
-
-    def _say(self, slots: Nodes) -> None:
-        super()._say(slots)
-        self._sweep(slots[self._table[self.slots.row[slots], kernels.COUNT] > 0.0])
-
-    def _say_all(self) -> None:
-        super()._say_all()
-        if (self._table[self.slots.row[self._observed_slots], kernels.WIDTH] < 0.0).any():
-            self._settle()
-
-    def settle(self, log: Rows | None, propagate: bool) -> None:
-        """Make sites again until no cavity moves."""
-        super().settle(log, propagate)
-        self._made_good()
-        self._settle()
-
-    def settle_again(self) -> None:
-        """Make sites again until no cavity moves, beginning with those that there are."""
-        self._settle()
-
-    def _settle(self) -> None:
-        slots = self._observed_slots
-        for sweep in range(_MOST_SWEEPS):
-            if not self._sweep(slots, 1.0 if sweep < BOLD else 0.5):
-                return
-
-    @property
-    def _observed_slots(self) -> Nodes:
-        slots = self.slots.of_rows
-        return slots[self._table[: len(slots), kernels.COUNT] > 0.0]
 
     def _sweep(self, slots: Nodes, size: float = 1.0) -> int:
         kept = self.slots

@@ -15,8 +15,8 @@ import numpy as np
 from bough._arrays import Floats, Integers
 from bough.inference.kernels import forest as forest_kernels
 from bough.inference.kernels import propagation, scalar, scalar_draws
-from bough.inference.propagation import BOLD
 from bough.inference.row_sites import MOST_SWEEPS, STILL, ContextRows, RowSites
+from bough.inference.settling import BOLD
 from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
 from bough.learning.options import Structure

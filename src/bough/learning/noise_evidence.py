@@ -16,6 +16,7 @@ import numpy as np
 from bough._arrays import Flags, Floats, Integers
 from bough.inference.kernels import noise_fit as kernels
 from bough.inference.noise_grid import FIT, noise_grid, room_for
+from bough.inference.settling import BOLD
 from bough.inference.slots import grown
 from bough.learning.count_evidence import checked_evidence
 from bough.learning.forest import Forest
@@ -24,7 +25,7 @@ from bough.learning.scalar_evidence import ScalarEvidence
 from bough.model.noise import PerAction
 
 _FURTHEST_START = 5.0  # from equal shares, as logarithms
-_BOLD, _MOST_SWEEPS = 20, 200
+_MOST_SWEEPS = 200
 _STILL = 1e-7  # how far a cavity may move, in its standard deviations, and a site stay as it is
 _NEAR = 1e-2  # the same during the search, as a share of the slope
 _ROUGH = 1e-2  # the same, at most
@@ -230,7 +231,7 @@ class NoiseEvidence(ScalarEvidence):
         top, part, of_noise = np.empty(2), np.empty((2, room_for(grid))), np.empty(3)
         offset = 0.0 if self._given_mean is None else self._given_mean - self._centre
         for sweep in range(_MOST_SWEEPS):
-            size = 1.0 if sweep < _BOLD else 0.5
+            size = 1.0 if sweep < BOLD else 0.5
             mass = kernels.collect(forest.parent, forest.class_, forest.leaf, variance, self._sites, state, top)
             if self._given_mean is None:
                 offset = top[1] / top[0] if top[0] > 0.0 else 0.0

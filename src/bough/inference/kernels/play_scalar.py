@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from bough._arrays import Flags, Floats, Integers, Nodes
+from bough.inference.kernels.cavities import cavity
 from bough.inference.kernels.choose import choose
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.likelihoods import GAUSSIAN, drawn_reward, expected_reward
-from bough.inference.kernels.propagation import cavity
 from bough.inference.kernels.scalar import DEVIATION, ETA, GAIN, OFFSET, M, refresh_slot
 from bough.inference.kernels.scalar_draws import drawn
 from bough.inference.kernels.sites import site
