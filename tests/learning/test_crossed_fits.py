@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import bough
+from bough.learning import factor_evidence
 from bough.learning.factor_evidence import FactorEvidence
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
@@ -145,6 +146,38 @@ def test_a_factor_that_says_nothing_comes_out_as_zero():
     alone = bough.fit_prior(tree, bough.Statistics.from_rows(actions, rewards), penalty=None)
     assert fit.covariances["brand"] == pytest.approx(0.0, abs=0.2)
     assert fit.log_evidence >= alone.log_evidence - 1e-6
+
+
+def dominated(deviation, seed):
+    """A log in which brands explain nearly everything, and their labels."""
+    tree = bough.Tree.balanced(6, 2)
+    rng = np.random.default_rng(seed)
+    brands = rng.integers(5, size=tree.n_actions)
+    effect, place = rng.normal(size=5), rng.integers(tree.n_actions, size=300)
+    rewards = effect[brands[place]] + deviation * rng.standard_normal(300)
+    return tree, brands.tolist(), bough.Statistics.from_rows(tree.leaves[place], rewards)
+
+
+@pytest.mark.parametrize(("deviation", "seed"), [(0.03, 0), (0.01, 9), (0.01, 11), (1e-3, 0), (1e-3, 9)])
+def test_a_factor_that_explains_nearly_everything_is_found(deviation, seed):
+    """On its way there the search meets precisions whose squares have no digits left beside the prior's."""
+    tree, brands, log = dominated(deviation, seed)
+    fit = bough.fit_prior(tree, log, factors={"brand": bough.Factor(brands)})
+    assert fit.converged
+    assert fit.noise_variance == pytest.approx(deviation**2, rel=0.4)
+    assert fit.estimates["brand"].share > 0.8
+    assert fit.posterior.log_evidence() == pytest.approx(fit.log_evidence, rel=1e-9)
+
+
+@pytest.mark.parametrize("mean", ["learn", 0.2])
+def test_sums_of_squares_and_rows_give_the_same_evidence(monkeypatch, mean):
+    model, actions, rewards, stores = logged()
+    log, found = bough.Statistics.from_rows(actions, rewards, factors={"store": stores}), []
+    for mild in (np.inf, 0.0):
+        monkeypatch.setattr(factor_evidence, "_MILD", mild)
+        fit = bough.fit_prior(model.tree, log, factors=model.factors, mean=mean)
+        found.append([fit.log_evidence, fit.mean, fit.noise_variance, *fit.covariances.values()])
+    np.testing.assert_allclose(*found, rtol=1e-6)
 
 
 def test_what_is_no_fit_with_factors_is_refused():

@@ -234,8 +234,8 @@ class CrossedEngine(ScalarEngine):
         self._triangle, self._targets = np.eye(self._effects.n), np.zeros(self._effects.n)
         sums.fold_all(
             kept.parent, self._state, lists.first, lists.size, lists.effect, lists.value, cells.slot, cells.first,
-            cells.effect, precision, reward, cells.per_slot(kept.count), self._effect_deviation, self._triangle,
-            self._targets, self._scratch[1],
+            cells.effect, precision, reward, cells.per_slot(kept.count), self._effect_deviation, 0.0,
+            self._triangle, self._targets, self._scratch[1],
         )  # fmt: skip
 
     # -- evidence ------------------------------------------------------------------------------

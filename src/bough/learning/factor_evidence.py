@@ -21,6 +21,8 @@ from bough.learning.forest import Forest
 from bough.learning.objective import Penalty
 from bough.learning.scalar_evidence import ScalarEvidence
 
+_MILD = 1e8  # how much more than the prior rewards may say of an effect for sums of squares: they lose as many digits
+
 
 class FactorEvidence(ScalarEvidence):
     """The log evidence of a forest whose actions share effects; the classes of factors come after the tree's."""
@@ -55,29 +57,32 @@ class FactorEvidence(ScalarEvidence):
         own = variance[:n_tree]
         deviation = np.sqrt(np.repeat(variance[n_tree:], self._cells.n_levels))
         precision = self._weights / noise
-        gram, right = self._gram(own, precision)
-        gram *= deviation[:, None]
-        gram *= deviation
-        gram[np.diag_indices(len(gram))] += 1.0
-        lower, _ = dpotrf(gram.T, lower=1, clean=1, overwrite_a=1)
-        known = self._best_effects(lower, deviation, right)
+        self._say(own, precision)
+        by_sums = self._most_said(precision, variance[n_tree:]) < _MILD
+        triangle, target = (self._by_sums if by_sums else self._by_rows)(own, precision, deviation)
+        known = np.asarray(solve_triangular(triangle, target))
         value, gradient = self._given(own, noise, deviation * known)
-        log_det = 2.0 * float(np.log(np.diag(lower)).sum())
-        inverse = dpotri(lower, lower=1, overwrite_c=1)[0].T  # whose upper triangle is known
+        log_det = 2.0 * float(np.log(np.abs(np.diag(triangle))).sum())
+        inverse = dpotri(triangle.T, lower=1)[0].T  # whose upper triangle is known
         crossed_evidence.mirror(inverse)
+        if self._given_mean is None:
+            of_mean = deviation * self._at_root() / math.sqrt(self._state[0, M_SENT])
+            towards = inverse @ of_mean
+            more = float(of_mean @ towards)
+            inverse -= np.outer(towards / (1.0 + more), towards)
+            log_det += math.log1p(more)
+            self.mean_error *= math.sqrt(1.0 + more)
         remaining = np.diag(inverse).copy()
         inverse *= deviation[:, None]
         inverse *= deviation
         of_tree = self._trace_gradient(inverse, own, precision)
         of_factors = 0.5 * self._by_factor(np.square(known) + remaining - 1.0)
         gradient = np.concatenate([gradient[:-1] - 0.5 * of_tree[:-1], of_factors, gradient[-1:] - 0.5 * of_tree[-1]])
-        if self._given_mean is None:
-            self.mean_error /= math.sqrt(self._mean_share)
         self.advance(1)
         return value - 0.5 * (log_det + float(known @ known)), gradient
 
-    def _gram(self, variance: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """G, and what the rewards say of the effects, where the tree is integrated around their mean."""
+    def _say(self, variance: Floats, precision: Floats) -> None:
+        """Make all messages and lists again."""
         forest, cells, lists, state = self.forest, self._cells, self._loadings, self._state
         state[:] = 0.0
         lists.value[:] = 0.0
@@ -88,6 +93,29 @@ class FactorEvidence(ScalarEvidence):
             forest.parent, forest.class_, forest.leaf, variance, state, self._law, lists.first, lists.size, lists.up,
             lists.value, lists.sent,
         )  # fmt: skip
+
+    def _at_root(self) -> Floats:
+        """(q,) what the root says of the mean and the effects together."""
+        lists = self._loadings
+        found = np.zeros(self._cells.n_effects)
+        part = slice(int(lists.first[0]), int(lists.first[0]) + int(lists.size[0]))
+        found[lists.effect[part]] = lists.sent[part]
+        return found
+
+    def _most_said(self, precision: Floats, of_factors: Floats) -> float:
+        """How much more than the prior the rewards may say of an effect, at most."""
+        cells = self._cells
+        total = np.bincount(cells.effect, precision[self._row_cell], minlength=cells.n_effects)
+        return float((total * np.repeat(of_factors, cells.n_levels)).max(initial=0.0))
+
+    # Where the mean is given, G is what the rewards say of the effects around it. Where it is the best one, it goes
+    # along with the effects, and G is less by w w' for that, w = `_at_root` over the root of the mean's precision. That
+    # is what is factored: how much less is known of the mean than without effects is then 1 + a sum of squares, which
+    # is right also where the effects explain nearly all of it.
+
+    def _by_sums(self, variance: Floats, precision: Floats, deviation: Floats) -> tuple[Floats, Floats]:
+        """The triangle R and the target f of the effects, R'R = I + D G D and R u = f, from sums of squares."""
+        forest, cells, lists, state = self.forest, self._cells, self._loadings, self._state
         gram, right = np.zeros((cells.n_effects, cells.n_effects)), np.zeros(cells.n_effects)
         crossed_evidence.gram_of_cells(
             cells.slot, cells.first, cells.effect, precision, self._rewards, self._cells_of_slot, forest.class_,
@@ -97,26 +125,29 @@ class FactorEvidence(ScalarEvidence):
             self._cells_of_slot, forest.class_, variance, state, lists.first, lists.size, lists.effect, lists.value,
             gram, right,
         )  # fmt: skip
-        return gram, right
-
-    def _best_effects(self, lower: Floats, deviation: Floats, right: Floats) -> Floats:
-        """(q,) the best effects, in units of their deviations, with the mean that is given or best as well."""
-        lists, root = self._loadings, self._state[0]
-        at_root = np.zeros(len(right))  # what the root says of the mean and the effects together
-        part = slice(int(lists.first[0]), int(lists.first[0]) + int(lists.size[0]))
-        at_root[lists.effect[part]] = lists.sent[part]
-        if self._given_mean is not None:
-            found = solve_triangular(
-                lower, deviation * (right - at_root * (self._given_mean - self._centre)), lower=True
-            )
+        at_root = self._at_root()
+        if self._given_mean is None:
+            gram -= np.outer(at_root / state[0, M_SENT], at_root)
+            right -= at_root * (state[0, ETA_SENT] / state[0, M_SENT])
         else:
-            right = right - at_root * (root[ETA_SENT] / root[M_SENT])
-            columns = np.column_stack([deviation * right, deviation * at_root / np.sqrt(root[M_SENT])])
-            found, share = solve_triangular(lower, columns, lower=True).T
-            left = 1.0 - float(share @ share)  # of what the rewards say of the mean, what the effects cannot explain
-            found = found + share * (float(share @ found) / left)
-            self._mean_share = left
-        return np.asarray(solve_triangular(lower, found, lower=True, trans="T"))
+            right -= at_root * (self._given_mean - self._centre)
+        gram *= deviation[:, None]
+        gram *= deviation
+        gram[np.diag_indices(len(gram))] += 1.0
+        lower, _ = dpotrf(gram.T, lower=1, clean=1, overwrite_a=1)
+        return lower.T, solve_triangular(lower, deviation * right, lower=True)
+
+    def _by_rows(self, variance: Floats, precision: Floats, deviation: Floats) -> tuple[Floats, Floats]:  # noqa: ARG002
+        """The same without squares, which would lose too many digits; it takes longer."""
+        forest, cells, lists = self.forest, self._cells, self._loadings
+        triangle, target = np.eye(cells.n_effects), np.zeros(cells.n_effects)
+        mean = math.nan if self._given_mean is None else self._given_mean - self._centre
+        crossed_evidence.fold_all(
+            forest.parent, self._state, lists.first, lists.size, lists.effect, lists.value, cells.slot, cells.first,
+            cells.effect, precision, self._rewards, self._cells_of_slot, deviation, mean, triangle, target,
+            np.empty(cells.n_effects),
+        )  # fmt: skip
+        return triangle, target
 
     def _given(self, variance: Floats, noise: float, effects: Floats) -> tuple[float, Floats]:
         """The log evidence of the tree where the effects are known, with its gradient; sets `mean`."""

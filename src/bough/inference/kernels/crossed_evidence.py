@@ -116,6 +116,7 @@ def fold_all(
     reward: Floats,  # (n,)
     cells_of_slot: Nodes,  # (T,)
     deviation: Floats,  # (q,)
+    mean: float,  # of the root, as rewards are; NaN where it goes along with the effects
     triangle: Floats,  # (q, q)
     targets: Floats,  # (q,)
     row: Floats,  # (q,) scratch
@@ -123,9 +124,9 @@ def fold_all(
     """Rotates into triangle and targets how far each slot is from its parent's mean, and a cell from its action's."""
     for slot in range(len(parent)):
         m = state[slot, M]
-        if m <= 0.0:
-            continue
         above = parent[slot]
+        if m <= 0.0 or (above < 0 and math.isnan(mean)):
+            continue
         row[:] = 0.0
         target = state[slot, ETA] / m
         for e in range(first[slot], first[slot] + size[slot]):
@@ -134,6 +135,8 @@ def fold_all(
             target -= state[above, ETA] / state[above, M]
             for e in range(first[above], first[above] + size[above]):
                 row[effect[e]] -= value[e] / state[above, M]
+        else:
+            target -= mean
         unit = math.sqrt(state[slot, M_SENT])
         for j in range(len(row)):
             row[j] *= unit * deviation[j]
