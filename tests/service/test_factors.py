@@ -4,6 +4,7 @@ import pytest
 
 import bough
 from bough.service.experiment import Experiment
+from bough.service.explain import explained
 from bough.service.files import start_of
 from bough.service.prior_view import prior
 from bough.service.problems import Problem
@@ -208,3 +209,14 @@ def test_levels_of_decisions_that_requests_cannot_name_are_refused():
     made = Experiment(1, "shop", ExperimentConfig(), seed=0)
     with pytest.raises((Problem, ValueError), match="text and whole numbers"):
         made.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), bough.GaussianModel(tree, factors={"pair": pair}))
+
+
+def test_a_decision_whose_action_has_become_a_category_is_still_explained():
+    experiment = shop()
+    rows = [experiment.decide(Decide(factors={"store": "north"}), now=float(i)) for i in range(50)]
+    row = next(row for row in rows if row.actions == ["coffee"])
+    assert explained(experiment.agent, row).note.endswith("+0 of the brand 'Acme', +0 of the store 'north'")
+    experiment.apply(ChangeRow(1, 0.0, "action", "me", {"op": "add", "names": ["latte"], "under": "coffee"}))
+    found = explained(experiment.agent, row)
+    assert [node.name for node in found.nodes] == ["", "coffee"]
+    assert found.note.endswith("in its score are +0 of the store 'north'")  # a category has no brand
