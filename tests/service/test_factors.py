@@ -6,13 +6,16 @@ import bough
 from bough.service.experiment import Experiment
 from bough.service.explain import explained
 from bough.service.files import start_of
+from bough.service.handlers import HANDLERS, Call
+from bough.service.log.sqlite import SqliteLog
 from bough.service.prior_view import prior
 from bough.service.problems import Problem
 from bough.service.records import ChangeRow, State
 from bough.service.refits import evidence_of, refitted
-from bough.service.schema import ActionChange, Decide, ExperimentConfig, Reward
+from bough.service.schema import ActionChange, Decide, ExperimentConfig, Reward, Rewards
 from bough.service.traffic import Traffic
 from bough.service.trials import trial
+from service_driver import Driver
 
 
 def model():
@@ -23,10 +26,21 @@ def model():
     return bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]), factors=factors)
 
 
+def plain():
+    return bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
+
+
 def shop(**config):
     made = Experiment(1, "shop", ExperimentConfig(**config), seed=0)
     made.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), model())
     return made
+
+
+@pytest.fixture
+def driver(tmp_path):
+    made = Driver(lambda: SqliteLog(tmp_path / "data"), model())
+    yield made
+    made.close()
 
 
 def rewarded(experiment, decide, reward, now=10.0):
@@ -176,8 +190,7 @@ def test_a_refit_keeps_the_levels_and_brands_that_came_while_it_ran():
 def test_what_was_decided_under_a_model_with_a_store_is_learned_under_one_without():
     experiment = shop()
     row = experiment.decide(Decide(factors={"store": "north"}), now=1.0)
-    plain = bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"]))
-    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 2}), plain)
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 2}), plain())
     verdict = experiment.reward(Reward(decision_id=row.id, value=1.0), State(row, []), now=2.0)
     assert experiment.learn(verdict.outcomes) == []
     assert experiment.agent.posterior.n_observations == 1
@@ -220,3 +233,54 @@ def test_a_decision_whose_action_has_become_a_category_is_still_explained():
     found = explained(experiment.agent, row)
     assert [node.name for node in found.nodes] == ["", "coffee"]
     assert found.note.endswith("in its score are +0 of the store 'north'")  # a category has no brand
+
+
+STRANGE = [
+    ({"stor": "x", "store": "north"}, "stor", "which is no factor of the decision"),
+    ({"brand": "Acme", "store": "north"}, "brand", "'brand' is a factor of the actions, whose levels the model has"),
+]
+
+
+@pytest.mark.parametrize(("factors", "value", "message"), STRANGE)
+@pytest.mark.parametrize("made_with", [None, {"store": "north"}])
+def test_a_reward_with_factors_that_no_decision_could_have_is_refused(factors, value, message, made_with):
+    experiment = shop(window=60.0)
+    row = experiment.decide(Decide(factors=made_with), now=1.0)
+    for now in (2.0, 1_000.0):  # in time, and late
+        with pytest.raises(Problem, match=message) as caught:
+            experiment.reward(Reward(decision_id=row.id, value=2.0, factors=factors), State(row, []), now=now)
+        assert (caught.value.code, caught.value.value) == ("invalid-value", value)
+
+
+def test_a_reward_with_factors_is_refused_where_the_model_has_none():
+    experiment = Experiment(1, "shop", ExperimentConfig(), seed=0)
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), plain())
+    with pytest.raises(Problem, match="and the model has none; leave it out"):
+        rewarded(experiment, {}, {"factors": {"store": "north"}})
+
+
+def test_of_many_rewards_only_those_with_strange_factors_are_refused(driver):
+    ids = [driver.decide().decision_id for _ in range(3)]
+    given = [{"store": "north"}, *(factors for factors, _, _ in STRANGE)]
+    body = Rewards(rewards=[Reward(decision_id=id, value=1.0, factors=one) for id, one in zip(ids, given, strict=True)])
+    found = driver.one(HANDLERS["rewards"](Call(driver.service, {}, driver.experiment, body, None, "test")))
+    assert [one.status for one in found.results] == ["learned", "refused", "refused"]
+    assert [one.problem.value for one in found.results[1:]] == ["stor", "brand"]
+    assert [len(state.outcomes) for state in driver.states(*ids)] == [1, 0, 0]
+
+
+def test_what_the_log_has_of_a_decision_may_be_repeated_after_its_factor_is_gone():
+    experiment = shop(learning="at_close", window=60.0)
+    without, with_store = (experiment.decide(Decide(factors=one), now=1.0) for one in (None, {"store": "north"}))
+
+    def reward(row, id, outcomes):
+        asked = Reward(decision_id=row.id, value=1.0, reward_id=id, factors={"store": "north"})
+        return experiment.reward(asked, State(row, outcomes), now=2.0)
+
+    first = reward(without, "a", []).outcomes
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 2}), plain())
+    assert reward(without, "a", first).answer.replayed
+    for outcomes in (reward(without, "b", first).outcomes, reward(with_store, "a", []).outcomes):
+        assert outcomes[0].factors == {"store": "north"}
+    with pytest.raises(Problem, match="and the model has none; leave it out"):
+        reward(without, "c", [])

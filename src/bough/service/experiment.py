@@ -17,7 +17,7 @@ import msgspec
 
 from bough.data.rows import checked_levels, checked_levels_of_decision
 from bough.policies.thompson import HierTS
-from bough.service.learner import Learner, known_factors
+from bough.service.learner import Learner, check_factors, known_factors
 from bough.service.problems import Problem, refused
 from bough.service.records import (
     CANCEL,
@@ -198,6 +198,7 @@ class Experiment(Learner):
         # One that came in time, and is judged after the window was closed, would wait for ever to be learned.
         is_closed = decision.learning == "at_close" and not decision.open
         late = is_closed or (decision.closes is not None and now > decision.closes)
+        self._check_new_factors(asked, [decision, *mine])
         row = self._outcome(decision, asked.slot, own_id, now, "late" if late else "reward", asked)
         for other in mine:
             if row.factors != other.factors:
@@ -209,6 +210,16 @@ class Experiment(Learner):
             self._check(_total([*mine, row]))
         row.learn = not late and decision.learning == "at_once" and self.config.mode != "frozen"
         return Verdict(_rewarded(asked, self._status(row, decision), False), [row])
+
+    def _check_new_factors(self, asked: Reward, logged: Sequence[DecisionRow | OutcomeRow]) -> None:
+        """Refuse factors that come with a reward, and that the model does not have.
+
+        What the log has of the decision may be of a model that there was before: a reward may repeat it.
+        """
+        if asked.factors:
+            known = {name for row in logged for name in row.factors or ()}
+            more = {name: level for name, level in asked.factors.items() if name not in known}
+            check_factors(self.ready_agent()._model, more)
 
     def _status(self, row: OutcomeRow, decision: DecisionRow) -> Any:
         if row.kind == "late":

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bough.data.rows import checked_context
+from bough.data.rows import checked_context, checked_levels_of_decision
 from bough.model.covariance import by_depth, by_height
 from bough.model.model import Model
 from bough.policies.thompson import HierTS
@@ -263,6 +263,17 @@ def known_factors(model: Model, factors: Factors | None) -> Factors | None:
     if factors is None or model.effects is None:
         return None
     return {name: factors[name] for name, _, _ in model.effects.decided if name in factors}
+
+
+def check_factors(model: Model, factors: Factors | None) -> None:
+    """Refuse factors of a request that are none of the decision, or have no such level: a `Problem` that names them."""
+    for name, level in (factors or {}).items():
+        try:
+            checked_levels_of_decision(model, {name: level})
+        except KeyError as error:
+            raise refused(error, value=level) from None
+        except ValueError as error:
+            raise refused(error, value=name) from None
 
 
 def _check_levels(model: Model) -> None:
