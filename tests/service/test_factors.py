@@ -224,6 +224,23 @@ def test_levels_of_decisions_that_requests_cannot_name_are_refused():
         made.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), bough.GaussianModel(tree, factors={"pair": pair}))
 
 
+def test_a_running_experiment_refuses_a_model_with_names_that_requests_cannot_have(driver):
+    pair = bough.Factor(levels=["north", "south", ("north", 1)], variance=0.3, at_decision=True)
+    levels = bough.GaussianModel(plain().tree, factors={"store": pair})
+    actions = bough.GaussianModel(bough.Tree.from_parents([-1, 0, 0], names=["all", "tea", ("tea", 1)]))
+    for odd, message in (
+        (levels, r"'store' of the decision has the level \('north', 1\); the service takes text and whole numbers"),
+        (actions, r"an action is called \('tea', 1\), a tuple; the service takes text and whole numbers"),
+        (bough.HierTS(levels, seed=0), "the service takes text and whole numbers"),
+    ):
+        with pytest.raises(Problem, match=message) as caught:
+            driver.experiment.check(ChangeRow(1, 0.0, "model", "me", {"version": 2}), odd)
+        assert caught.value.code == "invalid-value"
+    with pytest.raises(Problem, match="the service takes text and whole numbers"):
+        driver.put_model(levels)
+    assert driver.experiment.model_version == 1
+
+
 def test_a_decision_whose_action_has_become_a_category_is_still_explained():
     experiment = shop()
     rows = [experiment.decide(Decide(factors={"store": "north"}), now=float(i)) for i in range(50)]

@@ -156,6 +156,9 @@ class Learner:
             if change.kind == "config":
                 self._check_config(checked_config(change.body["config"]))
             else:
+                if change.kind == "model" and self.agent is not None:
+                    # Here and not in apply: the log may have one that was accepted before this was looked at.
+                    _check_for_requests(file if isinstance(file, Model) else file._model)
                 self._changed(None if self.agent is None else trial(self.agent), change, file)
         except KeyError as error:
             raise refused(error, "unknown-action") from None
@@ -230,11 +233,9 @@ class Learner:
                     "the model drifts, and rewards come out of order here, which drift does not allow; "
                     "give a model without drift, and the experiment a half_life"
                 )
-            check_names(file.tree)
-            _check_levels(file)
+            _check_for_requests(file)
             return HierTS(file, seed=self._seed, half_life=half_life)
-        check_names(file._model.tree)
-        _check_levels(file._model)
+        _check_for_requests(file._model)
         self.options = {name: value for name, value in file._options.items() if name != "refit"}
         return HierTS.resume(file.posterior, seed=self._seed, **self.options, half_life=half_life)
 
@@ -276,8 +277,9 @@ def check_factors(model: Model, factors: Factors | None) -> None:
             raise refused(error, value=name) from None
 
 
-def _check_levels(model: Model) -> None:
-    """Refuse levels of decisions that requests cannot name."""
+def _check_for_requests(model: Model) -> None:
+    """Refuse actions, and levels of decisions, that requests cannot name."""
+    check_names(model.tree)
     for name, factor, _ in () if model.effects is None else model.effects.decided:
         odd = next((level for level in factor.levels if not isinstance(level, (str, int))), None)
         if odd is not None:
