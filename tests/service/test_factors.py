@@ -301,3 +301,97 @@ def test_what_the_log_has_of_a_decision_may_be_repeated_after_its_factor_is_gone
         assert outcomes[0].factors == {"store": "north"}
     with pytest.raises(Problem, match="and the model has none; leave it out"):
         reward(without, "c", [])
+
+
+def problem_of(call):
+    with pytest.raises(Problem) as caught:
+        call()
+    return caught.value.to_dict()
+
+
+@pytest.mark.parametrize("config", [{}, {"mode": "observe"}, {"learning": "at_close", "window": 60.0, "default": 0.0}])
+def test_the_problem_of_an_unknown_level_names_the_level_and_no_action(config):
+    experiment = shop(**config)
+    row = shop().decide(Decide(), now=1.0)
+    for call in (
+        lambda: experiment.decide(Decide(factors={"store": "west"}, action="coffee"), now=1.0),
+        lambda: rewarded(experiment, {"factors": {"store": "west"}, "action": "coffee"}, {}),
+        lambda: experiment.reward(
+            Reward(decision_id=row.id, value=2.0, factors={"store": "west"}), State(row, []), now=2.0
+        ),
+    ):
+        assert problem_of(call) == {
+            "type": "urn:bough:problem:invalid-value",
+            "title": "A value cannot be used",
+            "status": 422,
+            "detail": "unknown level 'west' of 'store'; it has 'north', 'south'; add a new one with "
+            "add_level('store', 'west')",
+            "value": "west",
+            "remedy": "it has 'north', 'south'; add a new one with add_level('store', 'west')",
+        }
+
+
+def test_an_unknown_action_is_still_called_one():
+    experiment = shop()
+    asked = Decide(among=["mate"], factors={"store": "north"})
+    assert problem_of(lambda: experiment.decide(asked, now=1.0))["type"] == "urn:bough:problem:unknown-action"
+    row = experiment.decide(Decide(factors={"store": "north"}), now=1.0)
+    row.actions = ["mate"]
+    found = problem_of(lambda: experiment.reward(Reward(decision_id=row.id, value=1.0), State(row, []), now=2.0))
+    assert (found["type"], found["value"]) == ("urn:bough:problem:unknown-action", "mate")
+
+
+def test_a_level_that_is_missing_is_not_blamed_on_the_reward():
+    found = problem_of(lambda: rewarded(shop(), {}, {}))
+    assert found["type"] == "urn:bough:problem:invalid-value"
+    assert found["detail"].startswith("the levels of 'store' are missing")
+    assert "value" not in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "value"),
+    [
+        ("action", {"op": "add", "names": ["mate"], "under": "tea", "factors": {"brand": "Newco"}}, "Newco"),
+        ("action", {"op": "add", "names": ["mate"], "under": "tea", "factors": {"brand": ["Acme", "Newco"]}}, "Newco"),
+        (
+            "action",
+            {"op": "add", "names": ["mate", "chai"], "under": "tea", "factors": {"brand": {"mate": ["Newco"]}}},
+            "Newco",
+        ),
+        ("action", {"op": "add", "names": ["mate"], "under": "tea", "factors": {"brandy": "Acme"}}, "brandy"),
+        ("action", {"op": "add_level", "names": ["Newco"], "factor": "brandy"}, "brandy"),
+        ("tree", {"gone": "retire", "factors": {"brandy": {"coffee": "Acme"}}}, "brandy"),
+    ],
+)
+def test_a_change_of_the_catalogue_names_the_factor_or_level_that_is_unknown(kind, body, value):
+    found = problem_of(lambda: shop().check(ChangeRow(1, 0.0, kind, "me", body), plain().tree))
+    assert (found["type"], found["value"]) == ("urn:bough:problem:invalid-value", value)
+
+
+def test_what_else_is_wrong_with_a_change_of_the_catalogue_is_said_of_itself():
+    experiment = shop()
+    in_tea = {"op": "add", "names": ["mate"], "under": "tea"}
+    for body, code, detail in (
+        ({"op": "add", "names": ["mate"], "under": "water"}, "unknown-action", "unknown name 'water'"),
+        ({**in_tea, "factors": {"store": "west"}}, "invalid-value", "'store' is a factor of the decision"),
+        ({"op": "add_level", "names": ["mate"]}, "invalid-value", "factor is missing"),
+        ({"op": "retire", "names": ["mate"]}, "unknown-action", "unknown action 'mate'"),
+        ({"op": "retire", "names": ["coffee"], "factors": {"brandy": "x"}}, "invalid-value", "factors is given, which"),
+    ):
+        found = problem_of(lambda body=body: experiment.check(ChangeRow(1, 0.0, "action", "me", body)))
+        assert found["type"] == f"urn:bough:problem:{code}"
+        assert found["detail"].startswith(detail)
+
+
+def test_a_level_that_a_new_model_lacks_is_no_unknown_action():
+    experiment = shop()
+    row, outcomes = rewarded(experiment, {"factors": {"store": "north"}}, {})
+    experiment.learn(outcomes)
+    south = bough.Factor(levels=["south"], variance=0.3, at_decision=True)
+    fewer = bough.GaussianModel(plain().tree, factors={"store": south})
+    found = problem_of(lambda: experiment.check(ChangeRow(1, 0.0, "model", "me", {"version": 2}), fewer))
+    assert found["type"] == "urn:bough:problem:invalid-value"
+    assert found["detail"].startswith("unknown level 'north' of 'store'")
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 2, "afresh": True}), fewer)
+    found = problem_of(lambda: experiment.retract(State(row, outcomes), now=20.0))
+    assert (found["type"], found["value"]) == ("urn:bough:problem:invalid-value", "north")

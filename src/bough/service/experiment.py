@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bough.data.rows import checked_levels, checked_levels_of_decision
-from bough.policies.thompson import HierTS
 from bough.service.learner import Learner, check_factors, known_factors
 from bough.service.problems import Problem, refused
 from bough.service.records import (
@@ -68,7 +66,7 @@ class Experiment(Learner):
         plain = asked.k is None and asked.among is None and asked.exclude is None
         try:
             context = checked_numbers(agent, asked.context)
-            self._check_factors(agent, asked.factors)
+            check_factors(agent._model, asked.factors, needed=config.default is not None)
             if config.mode == "observe":
                 actions, offered = self._observed(asked, context)
             elif with_propensity:
@@ -112,12 +110,6 @@ class Experiment(Learner):
             config.learning == "at_close",
             asked.factors,
         )
-
-    def _check_factors(self, agent: HierTS, factors: Factors | None) -> None:
-        """Refuse levels that the model does not have, and none where a reward by default could not be learned then."""
-        checked_levels_of_decision(agent._model, factors)
-        if self.config.default is not None:
-            checked_levels(agent._model, factors, 1)
 
     def _observed(self, asked: Decide, context: Any) -> tuple[list[Any], dict[str, Any]]:
         """The caller's own action, and what would have been chosen in its place."""
@@ -242,6 +234,7 @@ class Experiment(Learner):
         try:
             agent = self.ready_agent()
             factors = known_factors(agent._model, row.factors)
+            check_factors(agent._model, factors, needed=True)
             check_reward(agent, row.action, row.value, row.context, row.trials, row.exposure, factors)
         except KeyError as error:
             raise refused(error, "unknown-action", value=row.action) from None
