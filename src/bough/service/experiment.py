@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bough.data.rows import checked_levels, checked_levels_of_decision
-from bough.policies.thompson import HierTS
-from bough.service.learner import Learner, known_factors
+from bough.service.learner import Learner, check_factors, known_factors
 from bough.service.problems import Problem, refused
 from bough.service.records import (
     CANCEL,
@@ -68,7 +66,7 @@ class Experiment(Learner):
         plain = asked.k is None and asked.among is None and asked.exclude is None
         try:
             context = checked_numbers(agent, asked.context)
-            self._check_factors(agent, asked.factors)
+            check_factors(agent._model, asked.factors, needed=config.default is not None)
             if config.mode == "observe":
                 actions, offered = self._observed(asked, context)
             elif with_propensity:
@@ -112,12 +110,6 @@ class Experiment(Learner):
             config.learning == "at_close",
             asked.factors,
         )
-
-    def _check_factors(self, agent: HierTS, factors: Factors | None) -> None:
-        """Refuse levels that the model does not have, and none where a reward by default could not be learned then."""
-        checked_levels_of_decision(agent._model, factors)
-        if self.config.default is not None:
-            checked_levels(agent._model, factors, 1)
 
     def _observed(self, asked: Decide, context: Any) -> tuple[list[Any], dict[str, Any]]:
         """The caller's own action, and what would have been chosen in its place."""
@@ -198,6 +190,7 @@ class Experiment(Learner):
         # One that came in time, and is judged after the window was closed, would wait for ever to be learned.
         is_closed = decision.learning == "at_close" and not decision.open
         late = is_closed or (decision.closes is not None and now > decision.closes)
+        self._check_new_factors(asked, [decision, *mine])
         row = self._outcome(decision, asked.slot, own_id, now, "late" if late else "reward", asked)
         for other in mine:
             if row.factors != other.factors:
@@ -209,6 +202,16 @@ class Experiment(Learner):
             self._check(_total([*mine, row]))
         row.learn = not late and decision.learning == "at_once" and self.config.mode != "frozen"
         return Verdict(_rewarded(asked, self._status(row, decision), False), [row])
+
+    def _check_new_factors(self, asked: Reward, logged: Sequence[DecisionRow | OutcomeRow]) -> None:
+        """Refuse factors that come with a reward, and that the model does not have.
+
+        What the log has of the decision may be of a model that there was before: a reward may repeat it.
+        """
+        if asked.factors:
+            known = {name for row in logged for name in row.factors or ()}
+            more = {name: level for name, level in asked.factors.items() if name not in known}
+            check_factors(self.ready_agent()._model, more)
 
     def _status(self, row: OutcomeRow, decision: DecisionRow) -> Any:
         if row.kind == "late":
@@ -231,6 +234,7 @@ class Experiment(Learner):
         try:
             agent = self.ready_agent()
             factors = known_factors(agent._model, row.factors)
+            check_factors(agent._model, factors, needed=True)
             check_reward(agent, row.action, row.value, row.context, row.trials, row.exposure, factors)
         except KeyError as error:
             raise refused(error, "unknown-action", value=row.action) from None

@@ -74,7 +74,9 @@ def _effects_said(agent: PosteriorPolicy, action: Any, decision: DecisionRow) ->
         model, engine = posterior.model, cast(CrossedEngine, posterior._engine)
         effects, tree = model.effects, model.tree
         assert effects is not None
-        wanted = effects.of_action(int(np.searchsorted(tree.leaves, tree.action_node(action)))).tolist()
+        wanted: list[int] = []
+        if action in tree.actions:  # it may have become a category since, which has no brand
+            wanted += effects.of_action(int(np.searchsorted(tree.leaves, tree.action_node(action)))).tolist()
         try:
             levels = effects.some_codes(decision.factors)
         except (KeyError, ValueError):  # of a model that there is no longer

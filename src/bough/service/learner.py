@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from bough.data.rows import checked_context
+from bough.data.rows import checked_context, checked_levels, checked_levels_of_decision
 from bough.model.covariance import by_depth, by_height
 from bough.model.model import Model
 from bough.policies.thompson import HierTS
@@ -156,9 +156,14 @@ class Learner:
             if change.kind == "config":
                 self._check_config(checked_config(change.body["config"]))
             else:
+                if change.kind == "model" and self.agent is not None:
+                    # Here and not in apply: the log may have one that was accepted before this was looked at.
+                    _check_for_requests(file if isinstance(file, Model) else file._model)
+                if change.kind in ("tree", "action") and self.agent is not None:
+                    _check_labels(self.agent._model, change.body)
                 self._changed(None if self.agent is None else trial(self.agent), change, file)
-        except KeyError as error:
-            raise refused(error, "unknown-action") from None
+        except KeyError as error:  # of a model, a level that was observed and that it does not have
+            raise refused(error, "invalid-value" if change.kind == "model" else "unknown-action") from None
         except ValueError as error:
             raise refused(error, "conflict" if change.kind == "config" else "invalid-value") from None
 
@@ -167,6 +172,7 @@ class Learner:
         agent = trial(self.ready_agent())
         try:
             for row in rows:
+                check_factors(agent._model, known_factors(agent._model, row.factors))
                 _retract(agent, row, self.config.half_life is not None)
         except KeyError as error:
             raise refused(error, "unknown-action") from None
@@ -230,11 +236,9 @@ class Learner:
                     "the model drifts, and rewards come out of order here, which drift does not allow; "
                     "give a model without drift, and the experiment a half_life"
                 )
-            check_names(file.tree)
-            _check_levels(file)
+            _check_for_requests(file)
             return HierTS(file, seed=self._seed, half_life=half_life)
-        check_names(file._model.tree)
-        _check_levels(file._model)
+        _check_for_requests(file._model)
         self.options = {name: value for name, value in file._options.items() if name != "refit"}
         return HierTS.resume(file.posterior, seed=self._seed, **self.options, half_life=half_life)
 
@@ -265,8 +269,53 @@ def known_factors(model: Model, factors: Factors | None) -> Factors | None:
     return {name: factors[name] for name, _, _ in model.effects.decided if name in factors}
 
 
-def _check_levels(model: Model) -> None:
-    """Refuse levels of decisions that requests cannot name."""
+def check_factors(model: Model, factors: Factors | None, needed: bool = False) -> None:
+    """Refuse factors that are none of the decision, or have no such level: a `Problem` that has the name as its value.
+
+    Where all of them are needed, as they are to learn a reward, one that is missing is refused as well.
+    """
+    for name, level in (factors or {}).items():
+        try:
+            checked_levels_of_decision(model, {name: level})
+        except KeyError as error:
+            raise refused(error, value=level) from None
+        except ValueError as error:
+            raise refused(error, value=name) from None
+    if needed:
+        try:
+            checked_levels(model, factors, 1)
+        except ValueError as error:
+            raise refused(error) from None
+
+
+def _check_labels(model: Model, body: dict[str, Any]) -> None:
+    """Refuse factors, and levels of new actions, that a change of the catalogue names and the model does not have."""
+    op, factor, factors = body.get("op"), body.get("factor"), body.get("factors") or {}
+    if op == "add_level":
+        factors = {} if factor is None else {factor: []}
+    if model.effects is None or op not in (None, "add", "add_level"):  # which the change itself refuses
+        return
+    for name, labels in factors.items():
+        try:
+            known = model.effects.factor(name)
+        except KeyError as error:
+            raise refused(error, value=name) from None
+        for level in _flat(labels) if op == "add" and not known.at_decision else ():
+            try:
+                known.code(level, name)
+            except KeyError as error:
+                raise refused(error, value=level) from None
+
+
+def _flat(labels: Any) -> list[Any]:
+    """The levels of one action, or of several, one after the other."""
+    parts = labels.values() if isinstance(labels, dict) else labels if isinstance(labels, list) else None
+    return [labels] if parts is None else [level for part in parts for level in _flat(part)]
+
+
+def _check_for_requests(model: Model) -> None:
+    """Refuse actions, and levels of decisions, that requests cannot name."""
+    check_names(model.tree)
     for name, factor, _ in () if model.effects is None else model.effects.decided:
         odd = next((level for level in factor.levels if not isinstance(level, (str, int))), None)
         if odd is not None:
