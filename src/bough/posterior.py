@@ -433,14 +433,22 @@ class Posterior(Living):
         return plot_best(self, level, top, context, ax)
 
     def predictive(
-        self, action: Any, level: float = 0.95, context: Any = None, *, trials: Any = None, exposure: Any = None
+        self,
+        action: Any,
+        level: float = 0.95,
+        context: Any = None,
+        *,
+        trials: Any = None,
+        exposure: Any = None,
+        factors: Mapping[str, Any] | None = None,
     ) -> Prediction:
         """What the next reward of an action may be: its mean, and the interval that holds it with that probability.
 
         The interval has both the noise of a reward and how uncertain the action's mean is, so that it stays wide where
         rewards are noisy, however many there were. Of a list of actions arrays come back. A contextual model needs a
-        `context`. Of clicks it is the number of them in so many `trials`, and of counts that in so much `exposure`, 1
-        where they are left out.
+        `context`, and a model with factors of the decision the levels of all of these in `factors`, as `update` does.
+        Of clicks it is the number of them in so many `trials`, and of counts that in so much `exposure`, 1 where they
+        are left out.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
@@ -453,7 +461,7 @@ class Posterior(Living):
         >>> clicks.predictive("left", trials=50)[1:]
         (8.0, 23.0)
         """
-        return predictive(self, action, level, context, trials, exposure)
+        return predictive(self, action, level, context, trials, exposure, factors)
 
     def noise(self, level: float = 0.95, backend: str | None = None) -> Any:
         """A frame with one row per action that has rewards: how noisy it is, in a model with noise per action.

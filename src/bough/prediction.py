@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from bough import _checks
 from bough._arrays import Floats
 from bough._frames import make_frame
-from bough.data.rows import checked_context
+from bough.data.rows import checked_context, checked_levels
 from bough.explanation import one_type
 from bough.inference.answers import Answers
 from bough.inference.noisy import NoisyActions, NoisyEngine
@@ -40,7 +40,9 @@ class Prediction(NamedTuple):
     high: Any
 
 
-def predictive(posterior: Answers, action: Any, level: Any, context: Any, trials: Any, exposure: Any) -> Prediction:
+def predictive(
+    posterior: Answers, action: Any, level: Any, context: Any, trials: Any, exposure: Any, factors: Any
+) -> Prediction:
     """`Posterior.predictive`."""
     tail = 0.5 - 0.5 * _checks.level(level)
     several = _checks.is_list(action)
@@ -54,6 +56,9 @@ def predictive(posterior: Answers, action: Any, level: Any, context: Any, trials
             raise ValueError(f"trials or exposure is {given!r}; give a positive number, and of trials a whole one")
         if context is not None or not model.is_scalar:
             context = checked_context(model, context)
+        levels = checked_levels(model, factors, 1)
+        if levels is not None:
+            context = levels[0].astype(np.float64)
         nodes = posterior._catalogue.action_nodes(names).astype(np.int32)
         distinct, which = np.unique(nodes, return_inverse=True)
         mean, variance = posterior._moments_of(distinct.astype(np.int32), context)

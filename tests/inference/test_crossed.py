@@ -54,6 +54,37 @@ def check(posterior, case: CrossedCase):
     ).all()
 
 
+@settings(max_examples=100)
+@given(crossed_cases())
+def test_the_next_reward_in_a_decision_is_the_oracles(case):
+    dense, model = case.dense(), case.model
+    rows, given_levels = dense.score_root(), {}
+    for name, factor, first in model.effects.decided:
+        given_levels[name] = factor.levels[-1]
+        rows[:, model.tree.n_nodes + first + len(factor.levels) - 1] += 1.0
+    actions = list(model.tree.actions)
+    found = case.posterior().predictive(actions, factors=given_levels or None)
+    mean, root = rows @ dense.mean, rows @ dense.joint_root
+    deviation = np.sqrt((root**2).sum(axis=1) + model.noise_variance)
+    lost = 1e3 * np.finfo(float).eps * (np.abs(rows) @ np.abs(dense.mean))
+    assert (np.abs(found.mean - mean) <= TOLERANCE * (np.abs(mean) + deviation) + lost).all()
+    assert (np.abs((found.high - found.low) / (2 * 1.959963984540054 * deviation) - 1.0) <= 1e-6).all()
+
+
+def test_the_next_reward_needs_the_levels_of_its_decision():
+    tree = bough.Tree.from_nested(["kettle", "spade"])
+    store = bough.Factor(levels=["north", "south"], variance=9.0, at_decision=True)
+    posterior = bough.Posterior(bough.GaussianModel(tree, factors={"store": store}))
+    posterior.update(["kettle"] * 50, [5.0] * 50, factors={"store": ["north"] * 50})
+    assert posterior.predictive("kettle", factors={"store": "north"}).mean == pytest.approx(5.0, abs=0.05)
+    with pytest.raises(ValueError, match="'store' are missing"):
+        posterior.predictive("kettle")
+    with pytest.raises(KeyError, match="'nort'"):
+        posterior.predictive("kettle", factors={"store": "nort"})
+    with pytest.raises(ValueError, match="factors"):
+        bough.Posterior(bough.GaussianModel(tree)).predictive("kettle", factors={"store": "north"})
+
+
 @settings(max_examples=300)
 @given(crossed_cases(), st.booleans())
 @example(make_crossed_case("random", 8, 30, np.random.default_rng(5)), True)

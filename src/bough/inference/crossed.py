@@ -401,23 +401,25 @@ class CrossedEngine(ScalarEngine):
         """(V,) the mean and the variance of each inner node's parameter, and of each action's score."""
         return self._moments(np.arange(self._tree.n_nodes, dtype=np.int32), self._tree.parent, as_scores=True)
 
-    def some_moments(self, nodes: Nodes, parent_position: Nodes, _context: None = None) -> tuple[Floats, Floats]:
-        """(n,) the same of nodes (ascending, closed under parents)."""
-        return self._moments(nodes, parent_position, as_scores=True)
+    def some_moments(self, nodes: Nodes, parent_position: Nodes, levels: Floats | None = None) -> tuple[Floats, Floats]:
+        """(n,) the same of nodes (ascending, closed under parents), of actions in a decision with these levels."""
+        return self._moments(nodes, parent_position, as_scores=True, levels=levels)
 
     def action_moments(self, _context: None = None) -> tuple[Floats, Floats]:
         """(K,) the mean and the variance of each action's score."""
         mean, variance = self.node_moments()
         return self._tree.at_leaves(mean), self._tree.at_leaves(variance)
 
-    def _moments(self, nodes: Nodes, parent_position: Nodes, as_scores: bool) -> tuple[Floats, Floats]:
-        """Means and variances of nodes, without effects or as scores.
+    def _moments(
+        self, nodes: Nodes, parent_position: Nodes, as_scores: bool, levels: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Means and variances of nodes, without effects or as scores, of actions with the levels of a decision.
 
         What the effects leave open is the square of R^-T D w, w being how far a score moves with the effects.
         """
         effects = self.effect_means()
         means, variances = self.given(effects).some_moments(nodes, parent_position)
-        start, labels = self._labels_at(nodes)
+        start, labels = self._labels_at(nodes, levels)
         if as_scores:
             draws.add_effects(effects, start, labels, means)
         above = self._lowest_slots(nodes, parent_position)
@@ -432,12 +434,19 @@ class CrossedEngine(ScalarEngine):
             variances[part] += self._spread_of(slopes)[which]
         return means, variances
 
-    def _labels_at(self, nodes: Nodes) -> tuple[Integers, Nodes]:
-        """`_labels_of` of any nodes: those inside the tree have none."""
+    def _labels_at(self, nodes: Nodes, levels: Floats | None) -> tuple[Integers, Nodes]:
+        """`_labels_of` of any nodes, with the levels of a decision: those inside the tree have none."""
         leaves = self._tree.leaves
         place = np.searchsorted(leaves, nodes)
         place[place == len(leaves)] = 0
-        return taken(self._effects.start, self._effects.labels, np.where(leaves[place] == nodes, place, -1))
+        is_action = leaves[place] == nodes
+        start, labels = taken(self._effects.start, self._effects.labels, np.where(is_action, place, -1))
+        if levels is None:
+            return start, labels
+        decided = (self._first_decided + levels.astype(np.int32))[levels >= 0.0]
+        ends = np.repeat(start[1:][is_action], len(decided))
+        more = np.concatenate([[0], np.cumsum(is_action)]) * len(decided)
+        return start + more, np.insert(labels, ends, np.tile(decided, int(is_action.sum()))).astype(np.int32)
 
     def _lowest_slots(self, nodes: Nodes, parent_position: Nodes) -> Nodes:
         """(n,) the slots of nodes, or of their lowest ancestors that have one; -1 where none has."""
