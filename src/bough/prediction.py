@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from bough import _checks
 from bough._arrays import Floats
@@ -18,7 +18,11 @@ from bough.inference.noisy import NoisyActions, NoisyEngine
 from bough.model.likelihood import Likelihood
 from bough.model.noise import PerAction
 
-_HALVINGS = 60  # of the interval that a quantile is in
+_MOST_HALVINGS = 200  # of the interval that a quantile is in
+_NEAR = 1e-9  # how wide that is in the end, in deviations of the narrowest part
+_NEGLIGIBLE = 1e-12  # weight of a part, as a share of the tail
+_MOST = 1e12  # trials, or exposure
+_LARGEST, _ROUNDING = 1e300, 1e-15  # of counts
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 _POINTS = 400  # of the law of a log variance
@@ -52,8 +56,10 @@ def predictive(
         model.kind.check_words(trials, exposure)
         given = trials if exposure is None else exposure
         size = _checks.number(1.0 if given is None else given, "trials" if exposure is None else "exposure")
-        if not 0.0 < size < 1e12 or (trials is not None and size % 1.0):
-            raise ValueError(f"trials or exposure is {given!r}; give a positive number, and of trials a whole one")
+        if not 0.0 < size <= _MOST or (trials is not None and size % 1.0):
+            raise ValueError(
+                f"trials or exposure is {given!r}; give a positive number up to {_MOST:g}, and of trials a whole one"
+            )
         if context is not None or not model.is_scalar:
             context = checked_context(model, context)
         levels = checked_levels(model, factors, 1)
@@ -79,11 +85,16 @@ def predictive(
 def _of_mixtures(weight: Floats, mean: Floats, variance: Floats, tail: float) -> tuple[Floats, Floats]:
     """(n,) twice: where mixtures of normals, which come as (n, K), leave that much below and above."""
     deviation = np.sqrt(variance)
-    furthest = 40.0 * deviation
+    matters = weight > _NEGLIGIBLE * tail
+    narrowest = np.where(matters, deviation, np.inf).min(axis=1)
 
     def quantile(share: float) -> Floats:
-        low, high = (mean - furthest).min(axis=1), (mean + furthest).max(axis=1)
-        for _ in range(_HALVINGS):
+        own = mean + deviation * ndtri(share)  # that of the mixture is between those of its parts
+        low = np.where(matters, own, np.inf).min(axis=1)
+        high = np.where(matters, own, -np.inf).max(axis=1)
+        for _ in range(_MOST_HALVINGS):
+            if (high - low <= _NEAR * narrowest).all():
+                break
             middle = 0.5 * (low + high)
             below = (weight * ndtr((middle[:, None] - mean) / deviation)).sum(axis=1) < share
             low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -100,9 +111,9 @@ def _of_counts(
 
     def quantile(share: float) -> Floats:
         low, high = np.full(len(mean), -1.0), np.full(len(mean), 1.0)
-        while ((short := likelihood.at_most(high[:, None], means, size) @ _WEIGHTS < share) & (high < 1e15)).any():
+        while ((short := likelihood.at_most(high[:, None], means, size) @ _WEIGHTS < share) & (high < _LARGEST)).any():
             high[short] *= 2.0
-        while (high - low > 1.0).any():
+        while (high - low > np.maximum(1.0, _ROUNDING * high)).any():
             middle = np.floor(0.5 * (low + high))
             below = likelihood.at_most(middle[:, None], means, size) @ _WEIGHTS < share
             low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -155,8 +166,12 @@ def noise_quantiles(actions: NoisyActions, noise: PerAction, shares: tuple[float
 def _laws(actions: NoisyActions, noise: PerAction) -> tuple[Floats, Floats]:
     """(n, points) log variances beyond the floor, and how likely each action's is at most that."""
     centre, count = np.log(noise.median), actions.counts[:, None]
-    low = np.full(len(count), centre - _REACH * noise.spread) - 0.5 * np.minimum(actions.counts, 2.0)
-    high = np.maximum(centre + _REACH * noise.spread, np.log(np.maximum(actions.spread, 1e-300)) + 1.0)
+    # No further from the prior than rewards that all say less noise could move it, and not far below the floor.
+    moved = 0.5 * actions.counts * noise.spread**2
+    lowest = np.maximum(centre - moved, min(centre, np.log(noise.floor)) - np.log1p(moved)) - 1.0
+    low = lowest - _REACH * noise.spread
+    seen = np.maximum(actions.spread, actions.counts * actions.off**2)
+    high = np.maximum(centre + _REACH * noise.spread, np.log(np.maximum(seen, 1e-300)) + 1.0)
     steps = np.linspace(0.0, 1.0, _POINTS)
     for _ in range(_ROUNDS):
         u = low[:, None] + (high - low)[:, None] * steps

@@ -21,7 +21,7 @@ NOISE = bough.per_action(median=0.5, spread=1.1, floor=1e-3)
 def mixture(noise, count: float, spread: float, fine=None):
     grid = noise_grid(noise) if fine is None else noise_grid(noise, fine)
     variance, weight = np.empty((2, room_for(grid)))
-    n, constant, _, _ = kernels.components(count, spread, grid, variance, weight)
+    n, constant, *_ = kernels.components(count, spread, 0.0, 1.0, grid, variance, weight)
     return variance[:n], weight[:n], constant
 
 
@@ -122,6 +122,76 @@ def test_variances_keep_their_digits_where_the_prior_is_a_billion_times_as_wide_
     np.testing.assert_allclose(own.mean, one.mean, rtol=1e-12)
 
 
+def scores_by_integration(noise, count, spread, off, v):
+    """The mean, the deviation and the evidence of an action, off its prior mean, by one integral over its noise.
+
+    And how likely the noise is that explains best that it is so far off: the log of its density below the top.
+    """
+    centre = math.log(noise.median)
+    high = max(
+        centre + 12.0 * noise.spread, math.log(count * off * off + 1e-300) + 5.0, math.log(spread + 1e-300) + 3.0
+    )
+    u = np.linspace(centre - 14.0 * noise.spread - 5.0, high, 100_001)
+    w = noise.floor + np.exp(u)
+    plain = -0.5 * (count - 1.0) * np.log(2.0 * math.pi * w) - 0.5 * spread / w
+    plain += norm.logpdf(u, centre, noise.spread) - 0.5 * math.log(count)
+    heights = plain + norm.logpdf(off, 0.0, np.sqrt(v + w / count))
+    share = np.exp(heights - heights.max())
+    evidence = float(heights.max() + math.log(share.sum() * (u[1] - u[0])))
+    share /= share.sum()
+    centres = v / (v + w / count) * off
+    mean = float(share @ centres)
+    variance = float(share @ ((centres - mean) ** 2 + v * w / count / (v + w / count)))
+    return mean, math.sqrt(variance), evidence, plain[heights.argmax()] - plain.max()
+
+
+def test_rewards_far_from_what_others_say_are_explained_by_their_noise_whatever_its_law():
+    """Of 400 laws, some with a floor a thousand times the median, and rewards up to 30 deviations off."""
+    rng, worst, n = np.random.default_rng(0), np.zeros(3), 0
+    for _ in range(400):
+        median = 10.0 ** rng.uniform(-3, 3)
+        noise = bough.per_action(median, rng.choice([0.05, 0.2, 0.5, 1.1, 2.0]), median * 10.0 ** rng.uniform(-4, 3))
+        count = float(rng.choice([1, 2, 3, 10, 100]))
+        v = median * 10.0 ** rng.uniform(-2, 3)
+        spread = (count - 1.0) * (noise.floor + median) * 10.0 ** rng.uniform(-4, 4) * rng.integers(2)
+        off = math.sqrt(v + noise.floor + median) * 30.0 * rng.random()
+        mean, deviation, evidence, height = scores_by_integration(noise, count, spread, off, v)
+        if height < -600.0:  # next to impossible
+            continue
+        grid = noise_grid(noise)
+        w, weight = np.empty((2, room_for(grid)))
+        k, constant, *_ = kernels.components(count, spread, off * off, v, grid, w, weight)
+        c = w[:k] / count
+        heights = np.log(weight[:k]) + norm.logpdf(off, 0.0, np.sqrt(v + c))
+        share = np.exp(heights - heights.max())
+        found = constant + heights.max() + math.log(share.sum())
+        share /= share.sum()
+        centres = v / (v + c) * off
+        own = share @ centres
+        own_deviation = math.sqrt(share @ ((centres - own) ** 2 + v * c / (v + c)))
+        errors = abs(own - mean) / deviation, abs(own_deviation / deviation - 1.0), abs(found - evidence)
+        worst, n = np.maximum(worst, errors), n + 1
+    assert n > 350
+    assert (worst < 1e-3).all()
+
+
+def test_no_law_and_no_reward_make_anything_but_numbers():
+    for noise in (
+        bough.per_action(1.0, 0.2, 1000.0),
+        bough.per_action(1e-6, 0.5, 1.0),
+        bough.per_action(1.0, 0.02, 1.0),
+    ):
+        for policy in (bough.HierTS, bough.Greedy, bough.BayesUCB):
+            agent = policy(bough.GaussianModel(TWO, 0.0, bough.by_depth([1.0, 0.5, 0.5]), noise=noise), seed=0)
+            for reward in (2237.0, -2237.0, 1e9):
+                agent.update("green", reward)
+                assert np.isfinite(agent.posterior.mean).all()
+                assert agent.decide() in set(TWO.actions)
+            agent.retract("green", 1e9)
+            agent.posterior.settle()
+            assert np.isfinite([agent.posterior.log_evidence(), *agent.posterior.predictive("green")]).all()
+
+
 # -- posteriors ------------------------------------------------------------------------------------
 
 
@@ -173,6 +243,31 @@ def test_moments_and_evidence_are_close_to_the_exact_ones():
     assert np.median(spread) < 0.02
     assert spread.max() < 0.10
     assert max(one[2] for one in found) < 0.05
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.1])
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("outlier", [10.0, 30.0, 100.0])
+def test_one_reward_far_off_does_not_drag_the_tree_along(spread, n, outlier):
+    """Also where the model with one noise variance would have its category, and all others, follow it."""
+    model = bough.GaussianModel(TWO, 0.2, bough.by_depth([1.0, 0.5, 0.5]), noise=bough.per_action(0.5, spread, 1e-3))
+    log = {"green": [outlier, 0.3][:n], "black": [0.4, 0.1, 0.5], "espresso": [-0.2]}
+    posterior = bough.Posterior(model)
+    posterior.update([name for name, values in log.items() for _ in values], np.concatenate(list(log.values())))
+    mean, deviation, evidence = errors(posterior, NoisyGrids(model, log, 2401))
+    assert mean.max() < 0.15
+    assert deviation.max() < 0.10
+    assert evidence < 0.05
+
+
+def test_an_agent_with_a_reward_far_off_is_saved_with_its_mixtures(tmp_path):
+    agent = bough.HierTS(bough.GaussianModel(TWO, noise=bough.per_action(0.5, 0.5, 1e-3)), seed=0)
+    agent.update(["green", "black", "filter"], [1000.0, 0.2, 0.1])
+    agent.save(tmp_path / "agent.bough")
+    other = bough.HierTS.load(tmp_path / "agent.bough")
+    np.testing.assert_allclose(other.posterior.mean, agent.posterior.mean, rtol=1e-9, atol=1e-12)
+    assert other.posterior.predictive("green") == pytest.approx(agent.posterior.predictive("green"), rel=1e-9)
+    assert [other.decide() for _ in range(50)] == [agent.decide() for _ in range(50)]
 
 
 def test_without_spread_it_is_one_noise_variance_for_all():
@@ -414,6 +509,40 @@ def test_intervals_of_the_next_reward_hold_it_as_often_as_they_say():
     assert abs(held.mean() - 0.95) < 5.0 * math.sqrt(0.95 * 0.05 / 4_000)
 
 
+@pytest.mark.parametrize(
+    ("noise", "n"), [((0.5, 0.5, 5e-4), 1000), ((0.5, 0.3, 5e-4), 1000), ((0.5, 1.1, 1e-9), 30), ((1.0, 0.3, 1e-3), 1)]
+)
+def test_noise_far_from_what_was_expected_is_what_integration_says(noise, n):
+    """Actions that always earn the same, and one reward that is far off."""
+    law = bough.per_action(*noise)
+    posterior = bough.Posterior(bough.GaussianModel(STAR, 0.0, bough.by_depth([0.0, 1.0]), noise=law))
+    reward = 100.0 if n == 1 else 0.5
+    posterior.update(["a"] * n, [reward] * n)
+    u = np.linspace(math.log(law.median) - 25.0, math.log(law.median) + 25.0, 1_000_001)
+    w = law.floor + np.exp(u)
+    heights = -0.5 * (n - 1) * np.log(w) + norm.logpdf(u, math.log(law.median), law.spread)
+    heights += norm.logpdf(reward, 0.0, np.sqrt(1.0 + w / n))
+    below = np.cumsum(np.exp(heights - heights.max()))
+    expected = w[np.searchsorted(below / below[-1], [0.5, 0.025, 0.975])]
+    row = posterior.noise(backend="polars").row(0)
+    np.testing.assert_allclose(row[1:4], expected, rtol=2e-3)
+
+
+def test_intervals_keep_their_digits_where_noise_may_be_anything():
+    """With a spread of 8, one noise variance in forty is a million times the median."""
+    posterior = bough.Posterior(bough.GaussianModel(STAR, 0.0, noise=bough.per_action(1.0, 8.0, 1e-3)))
+    posterior.update(["a"] * 100, [5.0] * 100)
+    mean, low, high = posterior.predictive("a")
+    assert mean == pytest.approx(5.0, abs=1e-3)
+    assert (low, high) == pytest.approx((5.0 - 0.0624, 5.0 + 0.0624), abs=1e-3)
+    wide = bough.Posterior(
+        bough.GaussianModel(STAR, 0.0, bough.by_depth([0.1, 0.1]), noise=bough.per_action(1, 9, 1e-3))
+    )
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal(10**6) * np.sqrt(0.2 + wide.model.noise.draw(rng, 10**6))
+    np.testing.assert_allclose(wide.predictive("a", 0.9)[1:], np.quantile(draws, [0.05, 0.95]), rtol=0.03)
+
+
 def test_an_untouched_action_s_interval_has_the_prior_of_the_noise():
     posterior = bough.Posterior(bough.GaussianModel(STAR, 0.0, bough.by_depth([0.0, 1.0]), noise=NOISE))
     rng = np.random.default_rng(0)
@@ -435,6 +564,22 @@ def test_intervals_of_counts_have_the_quantiles_of_draws(kind):
     draws = rng.binomial(40, rate) if word == "trials" else rng.poisson(40 * rate)
     assert mean == pytest.approx(draws.mean(), rel=0.01)
     np.testing.assert_allclose([low, high], np.quantile(draws, [0.05, 0.95]), atol=1.0)
+
+
+def test_intervals_of_very_many_trials_are_those_of_the_rate():
+    posterior = bough.Posterior(bough.BernoulliModel(STAR, -1.0))
+    posterior.update(["a", "b"], [3, 4], trials=[10, 20])
+    few, many = posterior.predictive("a", trials=10**6), posterior.predictive("a", trials=10**10)
+    np.testing.assert_allclose(np.array(many) / 10**10, np.array(few) / 10**6, rtol=2e-3)
+    with pytest.raises(ValueError, match=r"1e\+12"):
+        posterior.predictive("a", trials=10**13)
+
+
+def test_intervals_of_huge_counts_hold_their_mean():
+    posterior = bough.Posterior(bough.PoissonModel(STAR, 100.0, 1e-6))
+    mean, low, high = posterior.predictive("a")
+    assert low < mean < high
+    assert high / low < 1.01
 
 
 def test_an_interval_in_contexts_has_the_noise_and_the_uncertainty():

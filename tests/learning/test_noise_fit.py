@@ -127,6 +127,80 @@ def test_constant_noise_gives_the_fit_of_one_variance_where_a_spread_says_no_mor
         assert own.estimates["noise spread"].low < 0.05
 
 
+@pytest.mark.parametrize(("share", "per_action"), [(0.1, 100), (0.05, 1000), (0.3, 10)])
+def test_actions_that_always_earn_the_same_are_quiet_and_do_not_spoil_the_fit(share, per_action):
+    """The evidence is at its maximum: other spreads, with the median at its best for each, have less."""
+    rng, n = np.random.default_rng(1), 400
+    tree = bough.Tree.balanced(20, 2)
+    deviations = np.sqrt(0.25 * np.exp(rng.normal(size=n)))
+    deviations[rng.random(n) < share] = 0.0
+    rewards = np.repeat(10.0 + 3.0 * rng.normal(size=n), per_action)
+    rewards += np.repeat(deviations, per_action) * rng.normal(size=n * per_action)
+    log = bough.Statistics.from_rows(np.repeat(list(tree.actions), per_action), rewards)
+    fit = bough.fit_prior(tree, log, noise="per action")
+    assert fit.converged
+    assert 2.0 < fit.model.noise.spread < 6.0
+    median, spread, floor = fit.model.noise
+    for other in (0.8 * spread, 1.25 * spread):
+        best = max(
+            _evidence(fit, log, bough.per_action(median * factor, other, floor)) for factor in (0.3, 0.6, 1.0, 1.6, 3.0)
+        )
+        assert best < fit.log_evidence
+
+
+def _evidence(fit, log, noise):
+    posterior = bough.Posterior(bough.GaussianModel(fit.model.tree, fit.mean, fit.model.covariance, noise=noise))
+    posterior.absorb(log)
+    return posterior.log_evidence()
+
+
+def test_one_wild_reward_leaves_the_floor_where_it_was():
+    tree, rng = bough.Tree.balanced(5, 2), np.random.default_rng(0)
+    rewards = np.repeat(rng.normal(size=25), 40) + np.repeat(np.exp(0.5 * rng.normal(size=25)), 40) * rng.normal(
+        size=1000
+    )
+    fits = []
+    for last in (rewards[-1], 1e5, 1e6):
+        rewards[-1] = last
+        fits.append(bough.fit_prior(tree, bough.Statistics.from_rows(np.repeat(list(tree.actions), 40), rewards),
+                                    noise="per action"))  # fmt: skip
+    assert all(fit.model.noise.floor < 1.0 for fit in fits)
+    assert fits[2].log_evidence > fits[0].log_evidence - 700.0
+
+
+def test_a_log_in_which_nothing_varies_within_actions_has_the_evidence_of_its_posterior():
+    tree = bough.Tree.balanced(5, 2)
+    rewards = np.repeat(np.random.default_rng(0).normal(size=25), 40)
+    fit = bough.fit_prior(
+        tree, bough.Statistics.from_rows(np.repeat(list(tree.actions), 40), rewards), noise="per action"
+    )
+    assert fit.log_evidence == pytest.approx(fit.posterior.log_evidence(), abs=0.1)
+    assert "not known" in fit.summary()
+
+
+def test_what_goes_with_no_fit_is_refused_before_the_log_is_read():
+    tree = bough.Tree.balanced(2, 1)
+    with pytest.raises(ValueError, match="there are factors"):
+        bough.fit_prior(tree, "no such file", action="a", reward="y", noise="per action", factors={"brand": {1: "x"}})
+    with pytest.raises(ValueError, match='give "per action"'):
+        bough.fit_prior(tree, "no such file", action="a", reward="y", noise=bough.per_action(1.0, 1.0, 0.1))
+
+
+def test_rewards_of_any_size_have_a_law_of_their_noise():
+    tree = bough.Tree.balanced(5, 2)
+    log = log_of(tree, bough.per_action(1.0, 1.0, 1e-3), 10)
+    plain = bough.fit_prior(tree, log, noise="per action").model.noise
+    sums = bough.Statistics.from_rows
+    model = bough.GaussianModel(tree, 2.0, bough.by_depth([0.0, 1.0, 0.5]), noise=bough.per_action(1.0, 1.0, 1e-3))
+    rng = np.random.default_rng(0)
+    leaves = rng.choice(tree.leaves, 250)
+    deviation = np.sqrt(model.noise.draw(rng, tree.n_nodes))
+    rewards = model.draw(rng)[leaves] + deviation[leaves] * rng.standard_normal(250)
+    large = bough.fit_prior(tree, sums(leaves, 1e60 * rewards), noise="per action").model.noise
+    assert large.median / 1e120 == pytest.approx(plain.median, rel=1e-3)
+    assert large.spread == pytest.approx(plain.spread, rel=1e-3)
+
+
 @pytest.mark.parametrize("given", [{"model": bough.BernoulliModel, "trials": "n"}, {"context": ["x"]}])
 def test_other_rewards_and_contexts_are_refused(given):
     import pandas

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bough._arrays import Floats
-from bough.inference.kernels.noise_grid import FIRST_POINT, LEAST_ROOM, LOG_PRIOR, MOST_STRIDE, W
+from bough.inference.kernels.noise_grid import FIRST_POINT, LOG_PRIOR, W
+from bough.inference.kernels.noise_nodes import LEAST_ROOM, MOST_STRIDE
 from bough.model.noise import PerAction
 
 _REACH = 9.5  # spreads that a grid reaches below and above the median

@@ -31,6 +31,7 @@ from bough.inference.slots import grown
 from bough.model.model import Model
 
 _PER_ACTION, _FEW = 4, 64  # uniforms that a draw begins with
+_MOST_WIDENINGS = 10  # of mixtures while all is settled: each makes them good for twice as far
 
 
 class NoisyActions(NamedTuple):
@@ -63,7 +64,7 @@ class NoisyEngine(SiteEngine):
         self._grid = noise_grid(model.likelihood.per_action)
         self._room = room_for(self._grid) + kernels.CHUNK  # of one mixture
         self._scratch = np.empty((2, self._room))
-        self._where = np.zeros((0, 6))
+        self._where = np.zeros((0, kernels.REACH + 1))
         self._pool = np.zeros((4 * self._room, 3))
 
     # -- observations --------------------------------------------------------------------------
@@ -118,6 +119,26 @@ class NoisyEngine(SiteEngine):
             if len(slots):
                 self._pool = grown(self._pool, 2 * len(self._pool))
 
+    def _settle(self) -> None:
+        super()._settle()
+        for _ in range(_MOST_WIDENINGS):
+            slots = self._widen_mixtures()
+            if not len(slots):
+                return
+            self._table[self.slots.row[slots], kernels.WIDTH] = -1.0  # so that their sites are made again
+            super()._settle()
+
+    def _widen_mixtures(self) -> Nodes:
+        """Make mixtures again that are not good for rewards so far from what others say of their action; whose."""
+        slots, kept = self._observed_slots, self.slots
+        found = np.empty(len(slots), dtype=np.bool_)
+        kernels.outgrown(
+            slots, kept.row, self._mean, kept.parent, kept.class_, self._variance, self._table, self._where,
+            self._state, found,
+        )  # fmt: skip
+        self._mix(slots[found])
+        return slots[found]
+
     def _make_room(self, before: int) -> None:
         super()._make_room(before)
         if len(self._where) < len(self._table):
@@ -132,6 +153,7 @@ class NoisyEngine(SiteEngine):
         self._where[:] = 0.0
         self._mix(self.slots.of_rows)
         super()._say_all()
+        self._widen_mixtures()
 
     def _sweep(self, slots: Nodes, size: float = 1.0) -> int:
         kept = self.slots

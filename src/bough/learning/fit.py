@@ -21,8 +21,17 @@ from bough.learning.factor_evidence import FactorEvidence
 from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.noise_evidence import NoiseEvidence
-from bough.learning.objective import Objective, Penalty
-from bough.learning.options import NOISE_NAMES, Columns, FitOptions, Structure, groups_of, paired, with_factors
+from bough.learning.objective import LEAST_NOISE, Objective, Penalty
+from bough.learning.options import (
+    NOISE_NAMES,
+    Columns,
+    FitOptions,
+    Structure,
+    check_noise,
+    groups_of,
+    paired,
+    with_factors,
+)
 from bough.learning.report import Estimate, PriorFit, share_of_classes
 from bough.learning.scalar_evidence import ScalarEvidence
 from bough.learning.vector_evidence import VectorEvidence
@@ -35,9 +44,9 @@ _STRUCTURES = ("full", "diagonal", "scaled")
 _FURTHEST = 30.0  # how far below its start a logarithm may go; what reaches that is zero
 _NEAR_ZERO = 1e-4  # of the rewards' variance: smaller variances are asked whether they are zero
 _VAGUE = 1.5  # a standard error of a log-variance beyond which its interval begins at zero
+_UNKNOWN = 3.0  # a standard error of the logarithm beyond which what says the noise is not known
 _DROP = 1.3528  # of the log evidence at the upper end of a one-sided 95% interval
 _CONSTANT = 1e-13  # of the rewards' mean square: less variance is rounding
-_LEAST_NOISE = 1e-8  # of the rewards' variance: the noise that is learned is never less
 _PRECISION = 2e-16  # of the log evidence, relative, at which the search ends
 _SLOPE = 0.02  # the largest gradient that counts as none, in standard errors of a parameter
 
@@ -114,6 +123,7 @@ def fit_prior(
     model.kind.check_words(trials, exposure)
     encoder = checked_encoder(features, intercept) if is_encoder(features) else None
     given = CrossedFactors.checked(factors, tree, model)
+    check_noise(noise, bool(given.given))
     made = None if encoder is None else features
     named = Columns(action, reward, context, weight, trials, exposure, intercept, bad, made, given.columns or None)
     names = features if encoder is None else encoded_names(encoder)
@@ -159,7 +169,7 @@ class Learned(NamedTuple):
         objective = _objective(forest, group, options, total)
         if advance is not None:
             objective.advance = advance
-        parameters, converged = objective.simplest(*_maximised(objective, math.log(_LEAST_NOISE * total)))
+        parameters, converged = objective.simplest(*_maximised(objective, math.log(LEAST_NOISE * total)))
         covariance, noise = objective.unpacked(parameters)
         zero = np.zeros(len(group), dtype=np.bool_)
         if covariance.ndim == 1 and options.width is None:
@@ -257,7 +267,7 @@ def _objective(forest: Forest, group: Integers, options: FitOptions, total: floa
         return FactorEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
     if options.per_action:
         one = ScalarEvidence(forest, covariance, group, noise, True, options.mean, penalty)
-        found, converged = _maximised(one, math.log(_LEAST_NOISE * total))
+        found, converged = _maximised(one, math.log(LEAST_NOISE * total))
         return NoiseEvidence(forest, covariance, group, options.mean, penalty, found, converged)
     if dim is None:
         return ScalarEvidence(forest, covariance, group, noise, noise_learned, options.mean, penalty)
@@ -294,20 +304,20 @@ def _maximised(objective: Objective, least_log_noise: float) -> tuple[Floats, bo
         objective.expect(float(np.abs(gradient * unit).max()))
         return -value, -gradient * unit
 
-    lowest = objective.lowest(start, _FURTHEST, least_log_noise)
+    lowest, highest = objective.lowest(start, _FURTHEST, least_log_noise), objective.highest(start)
     found = minimize(
         descent,
         np.zeros(len(start)),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(low / one, objective.furthest / one) for low, one in zip(lowest, unit, strict=True)],
+        bounds=list(zip(lowest / unit, highest / unit, strict=True)),
         options={"maxiter": 1_000, "maxfun": 5_000, "maxcor": 20, "ftol": _PRECISION, "gtol": objective.flat},
     )
     parameters = start + unit * found.x
     objective.expect(0.0)
     _, gradient = objective.value_and_gradient(parameters)
     step = parameters - start
-    inside = (step > lowest + 1e-9) & (step < objective.furthest - 1e-9)
+    inside = (step > lowest + 1e-9) & (step < highest - 1e-9)
     slope = float(np.abs(gradient * unit)[inside].max(initial=0.0))
     floored = objective.n_noise == 1 and not inside[-1]  # rewards that do not vary within actions
     return parameters, slope <= _SLOPE and not floored
@@ -338,7 +348,8 @@ def _intervals(learned: Learned) -> list[tuple[float, float]]:
         if is_zero or (vague and i < len(learned.zero)):
             found.append((0.0, _upper_end(objective, covariance, noise, i)))
         else:
-            factor = math.exp(1.96 * error) if error < 100.0 else math.inf
+            is_of_noise = i >= len(learned.zero)
+            factor = math.exp(1.96 * error) if error < (_UNKNOWN if is_of_noise else 100.0) else math.inf
             found.append((size / factor, size * factor))
     return found
 

@@ -20,7 +20,7 @@ from bough.inference.settling import BOLD
 from bough.inference.slots import grown
 from bough.learning.count_evidence import checked_evidence
 from bough.learning.forest import Forest
-from bough.learning.objective import STEP, Penalty
+from bough.learning.objective import LEAST_NOISE, STEP, Penalty
 from bough.learning.scalar_evidence import ScalarEvidence
 from bough.model.noise import PerAction
 
@@ -38,7 +38,9 @@ _NEAR_CURVATURE = 0.1 * STEP  # how far sites settle for differences of the grad
 _MOST_STEPS, _FURTHEST_STEP = 8, 1.0  # of Newton's method
 _NEARBY = 0.1  # how far, as a logarithm, the curvature stays about what it is
 _NO_LESS = 1e-2  # as a log evidence
-_ENOUGH = 3  # rewards of an action whose own variance tells where to begin
+_ENOUGH = 3  # rewards of an action whose own variance tells where to begin, and such actions
+_NEARLY_NONE = 1e-6  # of the usual variance
+_ROUNDING = 1e-12  # of an action's mean square
 
 
 class NoiseEvidence(ScalarEvidence):
@@ -65,7 +67,7 @@ class NoiseEvidence(ScalarEvidence):
         slots = np.flatnonzero(forest.leaf >= 0)
         self._slots[forest.leaf[slots]] = slots
         self._state = np.zeros((len(forest.parent), 6))
-        self._where = np.zeros((len(sums.actions), 5))
+        self._where = np.zeros((len(sums.actions), kernels.REACH + 1))
         self._pool = np.zeros((_ROOM * len(sums.actions), 3))
         # What was asked for last: the noise, whose mixtures are in the pool, and the variances; and what was found.
         self._noise: PerAction | None = None
@@ -73,6 +75,8 @@ class NoiseEvidence(ScalarEvidence):
         self._found, self._moved = (math.nan, np.empty(0)), math.inf
         self._curved_at = self._curvature = np.empty(0)  # where the curvature was found, and what it was
         self._near = _ROUGH
+        free = float((sums.count - 1.0).sum())
+        self._pooled = float(within.sum()) / free if free > 0.0 else 0.0
         guess = self._guess(sums.count, within)
         precision = (sums.count + 1.0) * sums.count / (within + guess.median + sums.count * guess.floor)
         self._sites = np.stack([precision, precision * self._sums[:, 1]], axis=1)
@@ -85,19 +89,23 @@ class NoiseEvidence(ScalarEvidence):
 
     def _guess(self, count: Floats, within: Floats) -> PerAction:
         """Where the search begins: the spread of the actions' own variances, less what few rewards make of it."""
-        total = max(float(within.sum()) / max(float((count - 1.0).sum()), 1.0), 1e-300)
-        if not within.any():
-            total = (
-                math.exp(self.penalty.centre_of_noise) if self.penalty is not None else self.forest.reward_variance()
-            )
-        several = (count >= _ENOUGH) & (within > 1e-6 * total * count)
-        median, spread = 0.5 * total, 0.5
+        least = LEAST_NOISE * self.forest.reward_variance()
+        own = within / np.maximum(count - 1.0, 1.0)
+        squares = self.forest.statistics.sum_yy / np.maximum(count, 1.0)
+        several = (count >= _ENOUGH) & (own > _ROUNDING * squares)
+        if several.any():  # nor those that nearly always earn the same
+            several &= own > _NEARLY_NONE * float(np.median(own[several]))
         if several.sum() >= _ENOUGH:
             free = count[several] - 1.0
-            logs = np.log(within[several] / free)
+            logs = np.log(own[several])
             # The logarithm of a mean of n squares is about 1/n too low, and varies by about 2/n.
             median = float(np.exp(np.median(logs + 1.0 / free)))
             spread = math.sqrt(max(float(logs.var() - (2.0 / free).mean()), 0.04))
+        else:
+            total = self._pooled
+            if not total > least:
+                total = math.exp(self.penalty.centre_of_noise) if self.penalty is not None else 1e8 * least
+            median, spread = 0.5 * total, 0.5
         return PerAction(median, min(spread, 3.0), _FLOOR * median)
 
     @property
@@ -110,15 +118,18 @@ class NoiseEvidence(ScalarEvidence):
         The floor is a number here, and not a logarithm, since the evidence is about quadratic in that.
         """
         first, unit = self._start, 1.0 / np.sqrt(self.curvature())
-        least = np.full(len(unit), -np.inf)
+        least, most = np.full((2, len(unit)), [[-np.inf], [np.inf]])
         least[-2:] = math.log(_LEAST_SPREAD), self._least_log_floor
+        most[-2] = math.log(_MOST_SPREAD)
         self._near = _NEAR_CURVATURE
         value, gradient = self.value_and_gradient(first)
         curvature = super().information(first, np.arange(len(first)))
         curvature[-1, -1] += gradient[-1]
         self._curved_at, self._curvature = first, curvature
         for _ in range(_MOST_STEPS):
-            free = np.flatnonzero((self._start > least) | (gradient > 0.0))
+            free = np.flatnonzero(
+                ((self._start > least) | (gradient > 0.0)) & ((self._start < most) | (gradient < 0.0))
+            )
             slope = float(np.abs(gradient * unit)[free].max())
             block = curvature[np.ix_(free, free)]
             if slope <= self.flat or np.linalg.eigvalsh(block)[0] <= 0.0:
@@ -129,7 +140,7 @@ class NoiseEvidence(ScalarEvidence):
             step = np.zeros(len(first))
             step[free] = np.clip(np.linalg.solve(block, gradient[free]), -_FURTHEST_STEP, _FURTHEST_STEP)
             step[-1] = math.log(max(floor + step[-1], 1e-300)) - math.log(floor)
-            ahead = np.maximum(self._start + step, least)
+            ahead = np.clip(self._start + step, least, most)
             value_ahead, gradient = self.value_and_gradient(ahead)
             if value_ahead < value:
                 return
@@ -151,9 +162,14 @@ class NoiseEvidence(ScalarEvidence):
         found[-3:] = np.array([least_log_noise, math.log(_LEAST_SPREAD), self._least_log_floor]) - start[-3:]
         return np.asarray(np.minimum(found, 0.0), dtype=np.float64)
 
+    def highest(self, start: Floats) -> Floats:
+        found = super().highest(start)
+        found[-2] = max(math.log(_MOST_SPREAD) - start[-2], 0.0)
+        return found
+
     def are_free(self, parameters: Floats) -> Flags:
         found = super().are_free(parameters)
-        found[-2] = parameters[-2] > math.log(_LEAST_SPREAD) + 1e-6
+        found[-2] = math.log(_LEAST_SPREAD) + 1e-6 < parameters[-2] < math.log(_MOST_SPREAD) - 1e-6
         found[-1] = parameters[-1] > self._least_log_floor + 1e-6
         return found
 
@@ -166,13 +182,14 @@ class NoiseEvidence(ScalarEvidence):
         variance = self._base.copy()
         variance[self.learned] *= np.exp(parameters[self.group[self.learned]])
         median, spread, floor = np.exp(parameters[-3:]).tolist()
-        return variance, PerAction(median, min(spread, _MOST_SPREAD), floor)
+        return variance, PerAction(median, spread, floor)
 
     def noise_numbers(self, noise: Any) -> list[float]:
         return list(noise)
 
     def mean_noise(self, noise: Any) -> float:
-        return float(noise.floor + noise.median * math.exp(0.5 * noise.spread**2))
+        # That of the log, where it can be seen: few actions, seldom tried, make up most of the mean of a wide law.
+        return self._pooled or float(noise.floor + noise.median * math.exp(0.5 * noise.spread**2))
 
     def simplest(self, parameters: Floats, converged: bool) -> tuple[Floats, bool]:
         """One noise variance for all, where that has no less evidence than the least spread that was tried."""
@@ -195,7 +212,7 @@ class NoiseEvidence(ScalarEvidence):
         variance = np.ascontiguousarray(variance)
         if noise != self._noise:
             self._noise, self._grid, self._moved = noise, noise_grid(noise, FIT), math.inf
-            self._mix()
+            self._mix(variance)
         if self._moved > self._near or not np.array_equal(variance, self._variance):
             self._variance = variance.copy()
             self._found = self._settled(variance)
@@ -218,11 +235,11 @@ class NoiseEvidence(ScalarEvidence):
         pull[-1] = off[-1] / (_SPREAD_WIDTH * width)
         return value - 0.5 * float(off @ off), chosen - pull
 
-    def _mix(self) -> None:
+    def _mix(self, variance: Floats) -> None:
         """Make all mixtures, in a pool that has room for them."""
-        grid = self._grid
+        grid, own = self._grid, variance[self.forest.class_[self._slots]]
         scratch, begin, n = np.empty((2, room_for(grid))), 0, len(self._sums)
-        while (begin := kernels.mix(begin, self._sums, grid, self._where, self._pool, scratch)) < n:
+        while (begin := kernels.mix(begin, self._sums, own, grid, self._where, self._pool, scratch)) < n:
             self._pool = grown(self._pool, 2 * len(self._pool) + len(scratch[0]))
 
     def _settled(self, variance: Floats) -> tuple[float, Floats]:
@@ -236,11 +253,13 @@ class NoiseEvidence(ScalarEvidence):
             if self._given_mean is None:
                 offset = top[1] / top[0] if top[0] > 0.0 else 0.0
             kernels.share(forest.parent, forest.class_, variance, offset, state)
-            surplus, self._moved = kernels.integrate(
+            surplus, self._moved, outgrown = kernels.integrate(
                 self._slots, self._sums, grid, self._where, self._pool, state, size, self._sites, part, of_noise
             )
             self.advance(1)
-            if self._moved <= self._near:
+            if outgrown:
+                self._mix(variance)
+            elif self._moved <= self._near:
                 break
         else:
             return math.nan, of_noise

@@ -12,6 +12,7 @@ from bough._arrays import Flags, Floats, Integers
 from bough.learning.forest import Forest
 
 STEP = 1e-4  # of a log-variance, for differences of the exact gradient
+LEAST_NOISE = 1e-8  # of the rewards' variance: the noise that is learned is never less
 
 
 class Penalty(NamedTuple):
@@ -62,6 +63,10 @@ class Objective(ABC):
         if self.noise_learned:
             found[-1] = least_log_noise - start[-1]
         return found
+
+    def highest(self, start: Floats) -> Floats:
+        """How far above the start each logarithm may go."""
+        return np.full(len(start), self.furthest)
 
     @property
     def learned(self) -> Flags:

@@ -19,6 +19,7 @@ from bough.model.effects import Effects
 from bough.model.gaussian import GaussianModel
 from bough.model.likelihood import LARGEST
 from bough.model.model import Model
+from bough.model.noise import PerAction
 from bough.tree.tree import Tree
 
 NOISE_NAMES = ("noise", "noise spread", "noise floor")
@@ -174,6 +175,19 @@ class FitOptions(NamedTuple):
             root = resolve_one(root, "root", dim)
         width = None if penalty is None else _positive("penalty", penalty)
         return cls(checked_noise, given, root, width, structure, model, per_action=per_action)
+
+
+def check_noise(noise: Any, has_factors: bool) -> None:
+    """Refuse noise that goes with no fit, or not with crossed factors, before a log is read."""
+    if isinstance(noise, PerAction):
+        raise ValueError(
+            f'noise is {noise}; how noise is spread over the actions is learned with the rest: give "per action"'
+        )
+    if has_factors and isinstance(noise, str) and noise == "per action":
+        raise ValueError(
+            f"noise is {noise!r} and there are factors; what is known of shared effects is exact for one noise "
+            "variance alone: leave one of the two out"
+        )
 
 
 def with_factors(group: Integers, options: FitOptions, fixed: Floats | None = None) -> Integers:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import bdtr, expit
+from scipy.special import betainc, expit
 
 from bough._arrays import Floats, Names
 from bough.model.likelihood import Likelihood, check_each, column_beside, raise_constant, raise_odd_sums
@@ -40,7 +40,9 @@ class Bernoulli(Likelihood):
 
     def at_most(self, count: Floats, mean: Floats, size: float) -> Floats:
         below = np.clip(count, 0.0, size)
-        return np.where(count < 0.0, 0.0, bdtr(below, int(size), mean))
+        # Not bdtr, whose numbers of trials have 32 bits.
+        some = betainc(np.maximum(size - below, 1.0), below + 1.0, 1.0 - mean)
+        return np.where(count < 0.0, 0.0, np.where(count >= size, 1.0, some))
 
     def score_of(self, mean_reward: float) -> float:
         return float(np.log(mean_reward / (1.0 - mean_reward)))

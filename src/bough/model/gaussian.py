@@ -145,8 +145,9 @@ def _checked_noise(noise_variance: Any) -> float:
     except ValueError:
         value = float("nan")
     if not 1.0 / LARGEST < value < LARGEST:
+        unknown = " (with noise per action a model has no such number)" if noise_variance != noise_variance else ""
         raise ValueError(
-            f"noise_variance is {noise_variance!r}; give a positive, finite number, "
+            f"noise_variance is {noise_variance!r}{unknown}; give a positive, finite number, "
             f"between {1 / LARGEST:g} and {LARGEST:g}"
         )
     return value

@@ -15,7 +15,8 @@ from bough.model.likelihood import LARGEST
 from bough.model.normal import Normal
 
 _WIDEST = 10.0  # spread: e to the power of that is a factor of 22,000
-_LARGEST_MEDIAN = 1e100  # and a noise variance this many times as large is still a number
+_NARROWEST = 1e-8  # spread: with less, noise variances differ by no more than rounding
+_LEAST, _LARGEST = 1e-100, 1e200  # noise variances: what is made of them, and of their squares, are numbers still
 
 
 class PerAction(NamedTuple):
@@ -51,9 +52,9 @@ def per_action(median: float, spread: float, floor: float) -> PerAction:
     >>> model
     GaussianModel(n_actions=2, height=1, dim=1, noise=per_action(median=0.5, spread=1, floor=0.001))
     """
-    median = _checked("median", median, 1.0 / _LARGEST_MEDIAN, _LARGEST_MEDIAN)
-    floor = _checked("floor", floor, 1.0 / _LARGEST_MEDIAN, _LARGEST_MEDIAN)
-    return PerAction(median, _checked("spread", spread, 0.0, _WIDEST), floor)
+    median, floor = _checked("median", median, _LEAST, _LARGEST), _checked("floor", floor, _LEAST, _LARGEST)
+    spread = _checked("spread", spread, 0.0, _WIDEST)
+    return PerAction(median, spread if spread > _NARROWEST else 0.0, floor)
 
 
 def _checked(what: str, value: Any, least: float, most: float) -> float:

@@ -11,13 +11,15 @@ import math
 
 from bough._arrays import Floats, Nodes
 from bough.inference.kernels.jit import kernel
-from bough.inference.kernels.noise_grid import CENTRE, FLOOR, SPREAD_OF_U, components
+from bough.inference.kernels.noise_grid import components
+from bough.inference.kernels.noise_nodes import CENTRE, FLOOR, SPREAD_OF_U
 
 # Columns of the sums of an action, as deviations from one mean of all rewards.
 COUNT, AVERAGE, SPREAD = range(3)
-# Columns of where an action's components are in the pool, the constant of its mixture, and how many spreads the u of
-# its first component is from the centre, and each other one from that before it.
-FIRST, SIZE, CONSTANT, FAR, STEP = range(5)
+# Columns of where an action's components are in the pool, the constant of its mixture, how many spreads the u of its
+# first component is from the centre, and each other one from that before it; how far its rewards are from its cavity,
+# as a square, where this needs nodes for it; and for how much of that they are good.
+FIRST, SIZE, CONSTANT, FAR, STEP, OFF, REACH = range(7)
 # Columns of the pool: the variance of the mean of the rewards around the action, the component's weight, and twice the
 # slope, by its noise variance, of the log of the integrand without that mean.
 C, WEIGHT, SLOPE = range(3)
@@ -32,8 +34,9 @@ _LOG_2_PI = math.log(2.0 * math.pi)
 def mix(
     begin: int,
     sums: Floats,  # (n, 3)
+    own: Floats,  # (n,) the variances of the actions themselves
     grid: Floats,  # (2 + G, 4)
-    where: Floats,  # (n, 5)
+    where: Floats,  # (n, 7)
     pool: Floats,  # (room, 3)
     scratch: Floats,  # (2, most)
 ) -> int:
@@ -45,7 +48,9 @@ def mix(
         if used + len(weight) > len(pool):
             return i
         count, squares = sums[i, COUNT], sums[i, SPREAD]
-        n, constant, u, step = components(count, squares, grid, variance, weight)
+        n, constant, u, step, where[i, REACH] = components(
+            count, squares, where[i, OFF], own[i], grid, variance, weight
+        )
         where[i, FIRST], where[i, SIZE], where[i, CONSTANT] = used, n, constant
         where[i, FAR], where[i, STEP] = (u - centre) * per_spread, step * per_spread
         per_count = 1.0 / count
@@ -119,28 +124,32 @@ def integrate(
     slots: Nodes,  # (n,) of actions, in the order of their rows
     sums: Floats,  # (n, 3)
     grid: Floats,  # (2 + G, 4)
-    where: Floats,  # (n, 5)
+    where: Floats,  # (n, 7)
     pool: Floats,  # (room, 3)
     state: Floats,  # (T, 6)
     size: float,  # of the step to the new sites
     site: Floats,  # (n, 2)
     part: Floats,  # (2, most) scratch
     gradient: Floats,  # (3,)
-) -> tuple[float, float]:
+) -> tuple[float, float, int]:
     """Overwrites sites, and gradient: of the log evidence by the logs of the median, the spread and the floor.
 
-    Returns how much more probable, as a logarithm, rewards are in their cavities than the sites were that these are
-    made of, and how far the mean of an action moved at most, in deviations of its cavity, or its precision relative to
-    that.
+    Notes how far rewards are from a cavity where that is farther than their mixture is good for. Returns how much more
+    probable, as a logarithm, rewards are in their cavities than the sites were that these are made of; how far the mean
+    of an action moved at most, in deviations of its cavity, or its precision relative to that; and of how many actions
+    the rewards are that far.
     """
     gradient[:] = 0.0
-    total, moved = 0.0, 0.0
+    total, moved, outgrown = 0.0, 0.0, 0
     by_p, shares = part
     floor, spread = grid[0, FLOOR], grid[0, SPREAD_OF_U]
     for i in range(len(slots)):
         offset, v = state[slots[i], CAVITY], state[slots[i], WIDTH]
         count, off = sums[i, COUNT], sums[i, AVERAGE] - offset
         first, n = int(where[i, FIRST]), int(where[i, SIZE])
+        if off * off > where[i, REACH]:
+            where[i, OFF] = off * off
+            outgrown += 1
         middle = pool[first + n // 2, C]
         widest, some = 1.0 / (v + pool[first + n - 1, C]), 1.0 / (v + middle)
         half, per_count = 0.5 * off * off, 1.0 / count
@@ -186,7 +195,7 @@ def integrate(
         moved = max(moved, max(far_off * gain, abs(m_new - m) * v * gain))
         site[i, 0] = m + size * (m_new - m)
         site[i, 1] = eta + size * (eta_new - eta)
-    return total, moved
+    return total, moved, outgrown
 
 
 @kernel

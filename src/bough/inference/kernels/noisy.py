@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from bough._arrays import Floats, Nodes
+from bough._arrays import Flags, Floats, Nodes
 from bough.inference.kernels.cavities import cavity, has_moved, mass_of_site, move_site
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.noise_grid import components, site_in, tilted
@@ -19,8 +19,9 @@ from bough.inference.kernels.slots import place
 # the variance of the cavity it was made in.
 SITE_M, SITE_ETA, CAVITY, WIDTH = range(3, 7)
 # Columns of where an action's components are in the pool, and what else is said of its mixture: its constant, the mean
-# of the rewards, and the widest deviation that a component leaves the action given its parent.
-FIRST, SIZE, ROOM, CONSTANT, AVERAGE, WIDEST = range(6)
+# of the rewards, and the widest deviation that a component leaves the action given its parent; how far that mean is
+# from what others say, as a square, where this needs nodes for it; and for how much of that the nodes are good.
+FIRST, SIZE, ROOM, CONSTANT, AVERAGE, WIDEST, OFF, REACH = range(8)
 # Columns of the pool: the variance of the mean of the rewards around the action, the component's weight, and the
 # cumulative weights from which draws begin. Its first row says how much of it is used.
 C, WEIGHT, CUMULATIVE = range(3)
@@ -36,7 +37,7 @@ def mix(
     class_variance: Floats,  # (n_classes,)
     evidence: Floats,  # (rows, 7)
     grid: Floats,  # (2 + G, 4)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3)
     scratch: Floats,  # (2, most)
 ) -> int:
@@ -55,7 +56,7 @@ def mix_one(row: int, v: float, evidence: Floats, grid: Floats, where: Floats, p
         where[row, SIZE] = 0.0
         return True
     variance, weight = scratch
-    n, constant, _, _ = components(count, evidence[row, SPREAD], grid, variance, weight)
+    n, constant, _, _, reach = components(count, evidence[row, SPREAD], where[row, OFF], v, grid, variance, weight)
     if n > where[row, ROOM]:
         room = (n + CHUNK - 1) // CHUNK * CHUNK
         used = max(pool[0, 0], 1.0)
@@ -63,7 +64,7 @@ def mix_one(row: int, v: float, evidence: Floats, grid: Floats, where: Floats, p
             return False
         where[row, FIRST], where[row, ROOM] = used, room
         pool[0, 0] = used + room
-    where[row, SIZE], where[row, CONSTANT] = n, constant
+    where[row, SIZE], where[row, CONSTANT], where[row, REACH] = n, constant, reach
     first, total = int(where[row, FIRST]), 0.0
     for k in range(n):
         c = variance[k] / count
@@ -131,7 +132,7 @@ def observe_one(
     class_variance: Floats,  # (n_classes,)
     grid: Floats,  # (2 + G, 4)
     evidence: Floats,  # (rows, 7)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3), with room for one more mixture
     scratch: Floats,  # (2, most)
     state: Floats,  # (T, 4)
@@ -143,8 +144,9 @@ def observe_one(
         return False
     row = slot_row[slot]
     add(evidence, row, weight_of_one, reward, 0.0)
-    mix_one(row, class_variance[slot_class[slot]], evidence, grid, where, pool, scratch)
     offset, v = cavity(slot, parent, slot_class, class_variance, state)
+    where[row, OFF] = (evidence[row, MEAN] - mean - offset) ** 2
+    mix_one(row, class_variance[slot_class[slot]], evidence, grid, where, pool, scratch)
     _refresh_site(
         slot, row, mean, parent, slot_class, class_variance, evidence, where, pool, state, law, offset, v, 1.0
     )
@@ -160,7 +162,7 @@ def sweep(
     slot_class: Nodes,  # (T,)
     class_variance: Floats,  # (n_classes,)
     evidence: Floats,  # (rows, 7)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3)
     state: Floats,  # (T, 4)
     law: Floats,  # (T, 3)
@@ -182,6 +184,29 @@ def sweep(
 
 
 @kernel
+def outgrown(
+    slots: Nodes,  # (n,) of actions with evidence
+    slot_row: Nodes,  # (T,)
+    mean: float,
+    parent: Nodes,  # (T,)
+    slot_class: Nodes,  # (T,)
+    class_variance: Floats,  # (n_classes,)
+    evidence: Floats,  # (rows, 7)
+    where: Floats,  # (rows, 8)
+    state: Floats,  # (T, 4)
+    found: Flags,  # (n,)
+) -> None:
+    """Overwrites found: whose rewards are farther from what others say than its mixture is good for; notes how far."""
+    for i in range(len(slots)):
+        row = slot_row[slots[i]]
+        offset, _ = cavity(slots[i], parent, slot_class, class_variance, state)
+        off = (evidence[row, MEAN] - mean - offset) ** 2
+        found[i] = off > where[row, REACH]
+        if found[i]:
+            where[row, OFF] = off
+
+
+@kernel
 def surplus(
     slots: Nodes,  # (n,) of actions with evidence
     slot_row: Nodes,  # (T,)
@@ -190,7 +215,7 @@ def surplus(
     slot_class: Nodes,  # (T,)
     class_variance: Floats,  # (n_classes,)
     evidence: Floats,  # (rows, 7)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3)
     state: Floats,  # (T, 4)
 ) -> float:
@@ -229,7 +254,7 @@ def moments(
     slot_class: Nodes,  # (T,)
     class_variance: Floats,  # (n_classes,)
     evidence: Floats,  # (rows, 7)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3)
     state: Floats,  # (T, 4)
     means: Floats,  # (n,)

@@ -115,7 +115,7 @@ def draw_leaves(
     class_variance: Floats,  # (n_classes,)
     mean: float,
     evidence: Floats,  # (rows, 7)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3)
     scale: float,  # of deviations from the posterior mean, which parents' parameters have already
     means: Floats,  # (T,) posterior means by slot; only where the scale is not 1
@@ -150,7 +150,7 @@ def draw_best(
     class_variance: Floats,  # (n_classes,)
     mean: float,
     law: Floats,  # (T, 3)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3)
     all_matter: bool,
     out: Floats,  # (T,)
@@ -209,7 +209,7 @@ def exceedance(
     slot_class: Nodes,  # (T,)
     class_variance: Floats,  # (n_classes,)
     evidence: Floats,  # (rows, 7)
-    where: Floats,  # (rows, 6)
+    where: Floats,  # (rows, 8)
     pool: Floats,  # (room, 3)
     out: Floats,  # (n, r)
 ) -> None:

@@ -16,15 +16,18 @@ from bough.model.gaussian import GaussianModel
 from bough.model.noise import PerAction
 
 
-def noise_points(noise: PerAction, count: float, spread: float, points: int = 3001) -> tuple[Floats, Floats, float]:
+def noise_points(
+    noise: PerAction, count: float, spread: float, points: int = 3001, off: float = 0.0
+) -> tuple[Floats, Floats, float]:
     """Noise variances on a fine grid, their weights given the spread of the rewards, and the log of their sum.
 
-    The weights are of exp of what `count` rewards with these squares around their mean say, but for their mean.
+    The weights are of exp of what `count` rewards with these squares around their mean say, but for their mean, which
+    may be `off` what others say of the action.
     """
     centre, half = math.log(noise.median), 0.5 * (count - 1.0)
     low, high = centre - 30.0 * noise.spread, centre + 12.0 * noise.spread
-    if spread > 0.0:
-        high = max(high, math.log(spread) + 1.0)
+    high = max(high, math.log(max(spread, count * off * off, 1e-300)) + 1.0)
+    fall = 80.0 if off == 0.0 else 680.0
 
     def height(u: Floats) -> Floats:
         w = noise.floor + np.exp(u)
@@ -34,7 +37,7 @@ def noise_points(noise: PerAction, count: float, spread: float, points: int = 30
     for _ in range(2):  # where it is, and then that in detail
         u = np.linspace(low, high, 20 * points)
         heights = height(u)
-        inside = np.flatnonzero(heights > heights.max() - 80.0)
+        inside = np.flatnonzero(heights > heights.max() - fall)
         low, high = float(u[max(inside[0] - 1, 0)]), float(u[min(inside[-1] + 1, len(u) - 1)])
     u = np.linspace(low, high, points)
     heights = height(u)
@@ -72,7 +75,7 @@ class NoisyGrids:
             given, node = np.asarray(values, dtype=np.float64), tree.index(name)
             average = float(given.mean())
             spread = float(np.square(given - average).sum()) if len(given) > 1 else 0.0
-            w, weight, mass = noise_points(model.noise, float(len(given)), spread)
+            w, weight, mass = noise_points(model.noise, float(len(given)), spread, off=average - float(model.mean))
             self._mixtures[node] = (w, weight, w / len(given), average)
             constant += mass
         for node in range(tree.n_nodes - 1, -1, -1):
@@ -101,7 +104,7 @@ class NoisyGrids:
         out = np.empty(len(parents))
         for i, p in enumerate(parents.tolist()):
             out[i] = _log_sum(
-                np.log(weight + 1e-300) + self._log_normal(np.asarray(average - p), self._variance[leaf] + c)
+                np.log(np.maximum(weight, 1e-300)) + self._log_normal(np.asarray(average - p), self._variance[leaf] + c)
             )
         return out
 
@@ -151,7 +154,7 @@ class NoisyGrids:
         _, weight, c, average = self._mixtures[leaf]
         v = self._variance[leaf]
         off = average - parents[:, None]
-        joint = cavity[kept][:, None] + np.log(weight + 1e-300) + self._log_normal(off, v + c)
+        joint = cavity[kept][:, None] + np.log(np.maximum(weight, 1e-300)) + self._log_normal(off, v + c)
         share = np.exp(joint - joint.max())
         share /= share.sum()
         centre = parents[:, None] + v / (v + c) * off
