@@ -3,13 +3,19 @@
 import gzip
 import json
 import re
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
 import bough
 from bough import cli
 from bough.dashboard import page
+from bough.service.agent_page import page_data
+from bough.service.prior_view import prior
+from bough.service.records import ChangeRow
+from bough.service.traffic import Traffic
 from browsing import Tab
 
 PATHS = [f"{a}/{b}/{c}" for a in ("tea", "coffee") for b in ("hot", "cold") for c in ("small", "large")]
@@ -99,6 +105,43 @@ def test_every_agent_with_a_posterior_has_a_page(tmp_path, policy):
     agent.update(PATHS[:4], [1.0, 0.0, 1.0, 0.0])
     agent.dashboard(tmp_path / "page.html")
     assert embedded(tmp_path / "page.html")["experiment"]["observations"] == 4
+
+
+NOISY = bough.GaussianModel(
+    bough.Tree.from_paths(PATHS), 1.0, noise=bough.per_action(median=0.5, spread=1.0, floor=0.001)
+)
+
+
+def facts_of(browser, data, path):
+    """What the page says of the prior below its table, by its terms."""
+    path.write_text(page.self_contained(msgspec.to_builtins(data)), encoding="utf-8")
+    with Tab(browser) as tab:
+        tab.open(f"file://{path}")
+        said = tab.text("#prior-facts").splitlines()
+    return dict(zip(said[::2], said[1::2], strict=True))
+
+
+def test_the_prior_says_in_words_how_noise_differs_from_action_to_action(browser, tmp_path):
+    data = page_data(bough.HierTS(NOISY, seed=0), "teas", 0.0)
+    said = facts_of(browser, data, tmp_path / "page.html")
+    what = "variance of a reward around its action's mean"
+    assert said[what] == "its own for each action: two thirds of the actions between 0.185 and 1.36"
+    names = ("its median, above the floor", "spread of its logarithm", "its floor")
+    assert [said[name] for name in names] == ["0.5", "1", "0.001"]
+    estimates = {"noise": [0.5, 0.45, 0.55], "noise spread": [1.0, 0.9, 1.1], "noise floor": [1e-3, 1e-9, 1e3]}
+    body, traffic = {"version": 2, "refit": True, "estimates": estimates}, Traffic()
+    traffic.history.note_change(ChangeRow(1, 9.0, "model", "me", body, seq=2))
+    said = facts_of(browser, {**data, "prior": prior(bough.HierTS(NOISY), traffic)}, tmp_path / "refit.html")
+    assert [said[name] for name in names] == [
+        "0.5 (95% interval 0.45 to 0.55)", "1 (95% interval 0.9 to 1.1)", "0.001 (hardly known)"
+    ]  # fmt: skip
+    alike = replace(NOISY, noise=bough.per_action(median=0.5, spread=0.0, floor=0.001))
+    said = facts_of(browser, page_data(bough.HierTS(alike), "teas", 0.0), tmp_path / "alike.html")
+    assert said[what] == "0.501 for every action"
+    one = page_data(bough.HierTS(bough.GaussianModel(NOISY.tree, noise_variance=0.25)), "teas", 0.0)
+    said = facts_of(browser, one, tmp_path / "one.html")
+    assert said[what] == "0.25"
+    assert not said.keys() & set(names)
 
 
 def test_an_agent_with_contexts_says_that_its_numbers_are_of_the_average_context(tmp_path):

@@ -69,6 +69,15 @@ def test_nothing_is_wider_than_the_window(browser, shop, width):
         assert box["height"] >= 320
 
 
+@pytest.mark.parametrize("width", [400, 1280])
+def test_facts_have_room_beside_their_terms(browser, shop, width):
+    with Tab(browser, shop.address, width=width) as tab:
+        tab.open(shop.link)
+        tab.page.wait_for_selector("#prior-facts dd")
+        room = tab.page.eval_on_selector_all("#prior-facts dd", "all => all.map(one => one.offsetWidth)")
+        assert min(room) > 0.4 * tab.page.locator("#prior-facts").bounding_box()["width"]
+
+
 @pytest.fixture(scope="module")
 def odd_names(tmp_path_factory):
     """A service whose actions have odd names."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -80,17 +81,18 @@ def check(driver: Driver, folder: Path, half_life: float | None = None) -> None:
     records = list(log.records(experiment.id, Position(), log.end()))
     taught = [row for row in records if isinstance(row, OutcomeRow) and row.learn]
     assert experiment.n_learned == len(taught)
-    gaussian = agent.posterior.model.kind.name == "gaussian"
-    if not gaussian:
+    is_exact = agent.posterior.model.kind.is_conjugate
+    if not is_exact:
         settle(agent, taught)
     context = None if agent.posterior.model.is_scalar else CONTEXT
-    assert difference(moments(agent, context), moments(own, context)) < (EXACT if gaussian else SETTLED)
+    assert difference(moments(agent, context), moments(own, context)) < (EXACT if is_exact else SETTLED)
     assert agent.posterior.n_observations == own.posterior.n_observations
     assert agent.retired == own.retired
 
 
 KINDS: dict[str, bough.model.Model] = {
     "gaussian": bough.GaussianModel(TREE),
+    "noise per action": bough.GaussianModel(TREE, noise=bough.per_action(2.0, 1.0, 0.01)),
     "clicks": bough.BernoulliModel(TREE),
     "counts": bough.PoissonModel(TREE),
     "gaussian contexts": bough.GaussianModel(TREE, mean=[0.0, 0.0]),
@@ -117,14 +119,15 @@ def test_a_service_that_was_restarted_has_the_posterior_of_the_library(
     check(driver, tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "noise per action"])
 def test_rewards_that_fade_go_by_the_ticks_of_the_log(
-    make_log: Callable[[], Log], drivers: list[Driver], tmp_path: Path
+    make_log: Callable[[], Log], drivers: list[Driver], tmp_path: Path, kind: str
 ) -> None:
     rng = np.random.default_rng(17)
     driver = Driver(make_log)
     drivers.append(driver)
     driver.configure(half_life=300.0)
-    driver.put_model(KINDS["gaussian"])
+    driver.put_model(KINDS[kind])
     for snapshot in (False, True, False):
         visit(driver, 20, rng)
         driver.keep()
@@ -139,7 +142,7 @@ def test_rewards_that_fade_go_by_the_ticks_of_the_log(
     check(driver, tmp_path, half_life=300.0)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "clicks", "gaussian contexts"])
+@pytest.mark.parametrize("kind", ["gaussian", "noise per action", "clicks", "gaussian contexts"])
 def test_the_posterior_is_the_librarys_after_changes_of_the_catalogue(
     make_log: Callable[[], Log], drivers: list[Driver], tmp_path: Path, kind: str
 ) -> None:
@@ -163,7 +166,7 @@ def test_the_posterior_is_the_librarys_after_changes_of_the_catalogue(
     driver.one(driver.service.changer.put_tree(driver.experiment, body, "test"))
     visit(driver, 10, rng)
     tree = driver.experiment.ready_agent().posterior.model.tree
-    driver.put_model(type(model)(tree, covariance=bough.by_depth([0.0, 0.5, 2.0]), mean=model.mean))
+    driver.put_model(replace(model, tree=tree, covariance=bough.by_depth([0.0, 0.5, 2.0])))
     visit(driver, 10, rng)
     driver.restart()
     check(driver, tmp_path)

@@ -22,6 +22,9 @@ DEPTHS = bough.by_depth([1.0, 0.5, 0.5, 2.0])
 MODELS = {
     "gaussian": lambda tree=TREE: bough.GaussianModel(tree, 0.2, DEPTHS, 0.3),
     "gaussian in contexts": lambda tree=TREE: bough.GaussianModel(tree, np.array([0.1, 0.0, -0.2]), DEPTHS),
+    "noise per action": lambda tree=TREE: bough.GaussianModel(
+        tree, 0.2, DEPTHS, noise=bough.per_action(0.3, 1.0, 1e-3)
+    ),
     "clicks": lambda tree=TREE: bough.BernoulliModel(tree, -1.0, DEPTHS),
     "clicks in contexts": lambda tree=TREE: bough.BernoulliModel(tree, np.zeros(2), DEPTHS),
     "counts": lambda tree=TREE: bough.PoissonModel(tree, 0.5, DEPTHS),
@@ -80,7 +83,7 @@ def test_an_agent_comes_back_with_all_that_it_learned(kind):
     assert_same(restored.posterior, agent.posterior, 1e-11 if kind in EXACT else 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["clicks", "counts"])
+@pytest.mark.parametrize("kind", ["clicks", "counts", "noise per action"])
 def test_sites_that_wait_to_be_settled_wait_there_too(kind):
     base = MODELS[kind]()
     agent = bough.HierTS(base, seed=0)

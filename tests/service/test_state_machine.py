@@ -12,12 +12,12 @@ from hypothesis.stateful import run_state_machine_as_test
 import postgres
 from bough.service.learner import Learner
 from bough.service.records import Position
-from service_machine import Machine, PostgresMachine, SqliteMachine
+from service_machine import Machine, NoisyMachine, PostgresMachine, SqliteMachine
 
 SETTINGS = hypothesis.settings(max_examples=30, stateful_step_count=15)
 
 
-@pytest.mark.parametrize("machine", [SqliteMachine, PostgresMachine])
+@pytest.mark.parametrize("machine", [SqliteMachine, PostgresMachine, NoisyMachine])
 def test_a_service_does_what_a_short_model_of_it_does(machine: type[Machine]) -> None:
     if machine is PostgresMachine:
         postgres.server()

@@ -16,6 +16,7 @@ from bough.service.handlers import _status
 from bough.service.log import open_log
 from bough.service.log.base import Log
 from bough.service.records import CANCEL, CLOSE, RETRACT
+from bough.service.trials import trial
 from service_driver import Driver
 from service_model import ShortModel
 
@@ -52,8 +53,18 @@ moves = st.one_of(
 class Machine(RuleBasedStateMachine):
     """What may happen, in any order."""
 
+    tolerance = 1e-9
+
     def open_log(self) -> Log:
         raise NotImplementedError
+
+    def model(self, tree: bough.Tree, variance: float = 1.0, noise: float = 1.0) -> bough.GaussianModel:
+        """A prior with this variance of categories, and with noise of this variance."""
+        return bough.GaussianModel(tree, covariance=bough.by_depth([0.0, variance, 1.0]), noise_variance=noise)
+
+    def settled(self, agent: bough.HierTS) -> bough.Posterior:
+        """What an agent knows, without a trace of the order in which it learned that."""
+        return agent.posterior
 
     @initialize(
         learning=st.sampled_from(["at_once", "at_once", "at_close", "at_close"]),
@@ -66,7 +77,7 @@ class Machine(RuleBasedStateMachine):
         default = default if at_close else None
         self.config = dict(window=window, learning=learning, default=default)
         self.short = ShortModel(window, default, at_close)
-        model = bough.GaussianModel(TREE)
+        model = self.model(TREE)
         self.library = bough.HierTS(model)
         self.version, self.n_added = 1, 0
         self.driver = Driver(self.open_log, model)
@@ -208,13 +219,10 @@ class Machine(RuleBasedStateMachine):
     def refit(self, noise: float) -> None:
         """A new version of the model; who is retired stays so."""
         self.version += 1
-        model = bough.GaussianModel(
-            TREE, covariance=bough.by_depth([0.0, noise, 1.0]), noise_variance=noise * self.version
-        )
+        model = self.model(TREE, noise, noise * self.version)
         retired = self.library.retired
         assert self.driver.put_model(model, refit=True).model_version == self.version
-        own = self.library.posterior.model.tree
-        self.library.adopt(bough.GaussianModel(own, covariance=model.covariance, noise_variance=model.noise_variance))
+        self.library.adopt(self.model(self.library.posterior.model.tree, noise, noise * self.version))
         assert self.driver.experiment.agent.retired == retired
 
     # -- ends and beginnings ---------------------------------------------------------------------
@@ -254,13 +262,13 @@ class Machine(RuleBasedStateMachine):
         self.short.effects.clear()
         experiment = self.driver.experiment
         assert (experiment.n_learned, experiment.model_version) == (self.short.n_learned, self.version)
-        mine, own = experiment.agent.posterior, self.library.posterior
+        mine, own = self.settled(experiment.agent), self.settled(self.library)
         assert mine.n_observations == own.n_observations
         assert sorted(mine.model.tree.actions) == sorted(own.model.tree.actions)
         assert experiment.agent.retired == self.library.retired
         order = [own.model.tree.actions.index(name) for name in mine.model.tree.actions]
         for found, right in zip(mine.action_moments(), own.action_moments(), strict=True):
-            np.testing.assert_allclose(found, right[order], rtol=0, atol=1e-9)
+            np.testing.assert_allclose(found, right[order], rtol=0, atol=self.tolerance)
 
 
 class SqliteMachine(Machine):
@@ -276,6 +284,21 @@ class SqliteMachine(Machine):
     def teardown(self) -> None:
         super().teardown()
         self.folder.cleanup()
+
+
+class NoisyMachine(SqliteMachine):
+    """With a noise variance per action: single rewards refine only their own action, and a restart refines all."""
+
+    tolerance = 1e-6
+
+    def model(self, tree: bough.Tree, variance: float = 1.0, noise: float = 1.0) -> bough.GaussianModel:
+        law = bough.per_action(median=noise, spread=1.0, floor=1e-3)
+        return bough.GaussianModel(tree, covariance=bough.by_depth([0.0, variance, 1.0]), noise=law)
+
+    def settled(self, agent: bough.HierTS) -> bough.Posterior:
+        posterior = trial(agent).posterior
+        posterior.settle()
+        return posterior
 
 
 class PostgresMachine(Machine):

@@ -4,6 +4,8 @@ import { copiesCsv } from "./csv.js";
 import { byId, element, setState, setText, updateRows } from "./elements.js";
 import { clock, count, fixed, share, significant } from "./numbers.js";
 
+const VAGUE = 1e4; // times its low end: an interval whose high end is more says nothing
+
 export class PriorPanel {
   constructor(source) {
     Object.assign(this, { source, panel: byId("prior"), prior: null });
@@ -39,8 +41,7 @@ export class PriorPanel {
         const [name, variance, interval, part, nodes] = row.children;
         setText(name, typeof level.level === "number" ? (level.level === 0 ? "root" : `level ${level.level}`) : level.level);
         setText(variance, significant(level.variance));
-        const isSet = level.low === null || level.low === level.high;
-        setText(interval, isSet ? "given, not learned" : `${significant(level.low)} to ${significant(level.high)}`);
+        setText(interval, intervalOf(level) || "given, not learned");
         part.firstChild.firstChild.style.width = share(level.share);
         setText(part.lastChild, share(level.share));
         setText(nodes, `${count(level.touched)} of ${count(level.nodes)}`);
@@ -52,10 +53,10 @@ export class PriorPanel {
   showFacts(prior) {
     const facts = [
       ["mean reward before all observations", fixed(prior.mean, 3)],
+      ...noiseFacts(prior),
       ["actions never tried", `${count(prior.untouched)} of ${count(prior.actions)}`],
       ["retired", count(prior.retired)],
     ];
-    if (prior.noise_variance !== null) facts.splice(1, 0, ["variance of a reward around its action's mean", significant(prior.noise_variance)]);
     const { fitted } = prior;
     if (fitted) facts.push([fitted.refit ? "last refit" : "model since", `${clock(fitted.at)}, version ${fitted.version}`]);
     if (!fitted?.refit) facts.push(["last refit", "none"]);
@@ -66,4 +67,28 @@ export class PriorPanel {
     const names = ["level", "variance", "low", "high", "share", "nodes", "touched"];
     return { head: names, rows: (this.prior?.levels ?? []).map((level) => names.map((name) => (name === "level" ? String(level.level) : level[name]))) };
   }
+}
+
+function noiseFacts({ noise_variance: variance, noise }) {
+  const what = "variance of a reward around its action's mean";
+  if (!noise) return variance === null ? [] : [[what, significant(variance)]];
+  const { median, spread, floor } = noise;
+  const at = (deviations) => significant(floor.value + median.value * Math.exp(deviations * spread.value));
+  const own = `its own for each action: two thirds of the actions between ${at(-1)} and ${at(1)}`;
+  return [
+    [what, spread.value ? own : `${at(0)} for every action`],
+    ["its median, above the floor", withInterval(median)],
+    ["spread of its logarithm", withInterval(spread)],
+    ["its floor", withInterval(floor)],
+  ];
+}
+
+function withInterval(one) {
+  const interval = intervalOf(one);
+  const isVague = one.high === null || one.high > VAGUE * one.low;
+  return significant(one.value) + (interval && ` (${isVague ? "hardly known" : `95% interval ${interval}`})`);
+}
+
+function intervalOf({ low, high }) {
+  return low === null || low === high ? "" : `${significant(low)} to ${significant(high)}`;
 }

@@ -80,7 +80,7 @@ _ALL: tuple[Struct, ...] = (
                   [0, 1], [None, None], [0.2, None], [0.004, None], [schema.Change(_AT + 70.0, "mode", "mode frozen")]),
     schema.RecentDecisions([schema.RecentDecision(_ID, _AT, "tea/green", ["", "tea", "tea/green"], 2, 1.0)]),
     schema.PriorView(
-        "gaussian", 0.1, 0.25,
+        "gaussian", 0.1, 0.25, None,
         [schema.PriorLevel(0, 0.02, None, None, 0.2, 1, 1), schema.PriorLevel(1, 0.05, 0.03, 0.1, 0.5, 30, 28),
          schema.PriorLevel(2, 0.03, 0.02, 0.04, 0.3, 10_416, 607)],
         10_416, 9_809, 3, schema.Fitted(_AT, 2, True, {"depth 1": [0.05, 0.03, 0.1], "depth 2": [0.03, 0.02, 0.04]}),

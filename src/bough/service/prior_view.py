@@ -10,11 +10,12 @@ import numpy as np
 
 from bough._arrays import Floats
 from bough.inference.crossed import CrossedEngine
+from bough.learning.options import NOISE_NAMES
 from bough.model.effects import Effects
 from bough.model.model import Model
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.service.node_numbers import moment_of
-from bough.service.schema import Fitted, PriorLevel, PriorView
+from bough.service.schema import Fitted, PriorLevel, PriorNoise, PriorNumber, PriorView
 from bough.service.traffic import Traffic
 from bough.tree.levels import level_of
 
@@ -53,14 +54,14 @@ def prior(agent: PosteriorPolicy, traffic: Traffic) -> PriorView:
     mean = float(np.asarray(model.likelihood.expected_reward(np.array([centre]), np.array([total])))[0])
     levels = []
     for depth, (one, n) in enumerate(zip(variance.tolist(), np.diff(tree.level_start).tolist(), strict=True)):
-        interval = _interval(model, fitted, depth)
+        interval = _interval(fitted, _label(model, depth))
         share = one / total if total > 0.0 else 0.0
         levels.append(PriorLevel(level_of(tree, depth), one, *interval, share, int(n), int(touched[depth])))
     for one_factor, part in factors:
         levels.append(msgspec.structs.replace(one_factor, share=part / total if total > 0.0 else 0.0))
     noise = None if model.kind.has_own_noise else getattr(model, "noise_variance", None)
     return PriorView(
-        model.kind.name, mean, None if noise is None else float(np.mean(noise)), levels,
+        model.kind.name, mean, None if noise is None else float(np.mean(noise)), _noise(model, fitted), levels,
         n_actions, n_actions - int(tried), retired, fitted,
     )  # fmt: skip
 
@@ -74,10 +75,8 @@ def _by_factor(effects: Effects, counts: Floats, fitted: Fitted | None) -> list[
     for name, factor in effects.factors.items():
         first = effects.first_of(name)
         n, seen = len(factor.levels), int(np.count_nonzero(counts[first : first + len(factor.levels)]))
-        learned = None if fitted is None else fitted.estimates.get(name)
-        interval = (None, None) if learned is None else (learned[1], learned[2])
-        per_action = len(factor._labels) / effects.tree.n_actions
-        found.append((PriorLevel(name, factor.variance, *interval, 0.0, n, seen), factor.variance * per_action))
+        level = PriorLevel(name, factor.variance, *_interval(fitted, name), 0.0, n, seen)
+        found.append((level, factor.variance * len(factor._labels) / effects.tree.n_actions))
     return found
 
 
@@ -91,10 +90,22 @@ def _by_level(model: Model, steps: Floats) -> Floats:
     return np.array([of_node[low:high].mean() for low, high in pairwise(start.tolist())])
 
 
-def _interval(model: Model, fitted: Fitted | None, depth: int) -> tuple[float | None, float | None]:
-    """The interval of the variance of a level; where it was learned, and by depth or by height in a tree of one."""
-    if fitted is None:
-        return None, None
-    label = f"depth {depth}" if model.classes.kind == "depth" else f"height {model.tree.height - depth}"
-    found = fitted.estimates.get(label)
+def _noise(model: Model, fitted: Fitted | None) -> PriorNoise | None:
+    """How noise variances differ from action to action, where they do."""
+    if not model.kind.has_own_noise:
+        return None
+    law = model.likelihood.per_action
+    return PriorNoise(
+        *(PriorNumber(value, *_interval(fitted, name)) for name, value in zip(NOISE_NAMES, law, strict=True))
+    )
+
+
+def _label(model: Model, depth: int) -> str:
+    """What a refit calls the variance of a level; it learns them by depth or, in a tree of one, by height."""
+    return f"depth {depth}" if model.classes.kind == "depth" else f"height {model.tree.height - depth}"
+
+
+def _interval(fitted: Fitted | None, name: str) -> tuple[float | None, float | None]:
+    """The 95% interval of a number of the prior, where the last refit has learned it."""
+    found = None if fitted is None else fitted.estimates.get(name)
     return (None, None) if found is None else (found[1], found[2])

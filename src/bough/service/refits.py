@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from bough.data.rows import Observations
 from bough.learning.fit import fit_prior
-from bough.learning.options import NOISE_NAMES
 from bough.model.model import Model
 from bough.policies.thompson import HierTS
 from bough.service.experiment import Experiment
@@ -68,7 +67,7 @@ class Refitted(NamedTuple):
     file: bytes
     """The model with the prior that the data speak for."""
     estimates: dict[str, list[float]]
-    """By depth or height, and by factor: the variance, and where its 95% interval begins and ends."""
+    """By depth or height, by factor, and of the noise: each number, and where its 95% interval begins and ends."""
 
 
 def refitted(model_file: bytes, data: Any, by: str) -> Refitted:
@@ -82,7 +81,7 @@ def refitted(model_file: bytes, data: Any, by: str) -> Refitted:
     estimates = {
         label: [float(one.value), float(one.low), float(one.high)]
         for label, one in fit.estimates.items()
-        if label != "mean" and label not in NOISE_NAMES
+        if label != "mean"
     }
     return Refitted(model_bytes(fit.model), estimates)
 

@@ -568,7 +568,27 @@ class Fitted(Struct):
     refit: bool
     """Whether the service has learned it from its own log."""
     estimates: dict[str, list[float | None]]
-    """By depth or height: the variance, and the 95% interval of it."""
+    """What a refit has learned by depth or height, by factor, and of the noise: a number, and its 95% interval."""
+
+
+class PriorNumber(Struct):
+    """A number that the prior has."""
+
+    value: float
+    low: float | None
+    """The 95% interval of it, where a refit has learned it; a point where the refit has set it."""
+    high: float | None
+
+
+class PriorNoise(Struct):
+    """How noise variances differ from action to action, before any reward."""
+
+    median: PriorNumber
+    """Of what an action's noise variance has beyond the floor."""
+    spread: PriorNumber
+    """The standard deviation of its logarithm."""
+    floor: PriorNumber
+    """What every action's noise variance has at least."""
 
 
 class PriorView(Struct):
@@ -580,6 +600,8 @@ class PriorView(Struct):
     """The mean reward of an action, before all observations."""
     noise_variance: float | None
     """Of a reward around its action's mean; None where rewards are counts, and where each action has its own."""
+    noise: PriorNoise | None
+    """Where each action has a noise variance of its own."""
     levels: list[PriorLevel]
     actions: int
     untouched: int
