@@ -57,3 +57,24 @@ def test_calibration_in_the_closed_loop(figures):
     chance = float(chisquare(np.bincount(places, minlength=bins)).pvalue)
     figures.at_least("  the same: the noise of the action tried most", chance, 1e-4)
     figures.share("  95% intervals of the next reward that hold it", inside / runs, 0.943, 0.957)
+
+
+def test_single_rewards_that_are_never_settled(figures):
+    """What a policy has that never settles, against the settled posterior of the same rewards."""
+    noise, tree = bough.per_action(0.5, 1.1, 1e-3), bough.Tree.balanced(10, 3)
+    model, rng = (
+        bough.GaussianModel(tree, 0.0, bough.by_depth([0.5, 0.5, 0.5, 0.5]), noise=noise),
+        np.random.default_rng(3),
+    )
+    truth, deviation = model.draw(rng), np.sqrt(noise.draw(rng, tree.n_nodes))
+    agent = bough.HierTS(model, seed=4)
+    for _ in range(5_000):
+        action = agent.decide()
+        agent.update(action, truth[action] + deviation[action] * rng.standard_normal())
+    before, spread = agent.posterior.mean.copy(), np.sqrt(agent.posterior.covariance)
+    agent.posterior.settle()
+    off = np.abs(agent.posterior.mean - before) / np.sqrt(agent.posterior.covariance)
+    narrow = np.abs(spread / np.sqrt(agent.posterior.covariance) - 1.0)
+    for what, values in (("means, in standard deviations", off), ("standard deviations", narrow)):
+        figures.at_most(f"5,000 noisy rewards never settled, error of {what}: median", float(np.median(values)), 0.02)
+        figures.at_most("  the same: worst", float(values.max()), None)
