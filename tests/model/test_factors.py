@@ -95,6 +95,44 @@ def test_whole_numbers_that_pandas_made_floats_stay_whole_numbers():
 
 def test_a_set_of_levels_has_one_order():
     assert bough.Factor({"kettle": {"new", "big", "red"}}).levels == ("big", "new", "red")
+    assert bough.Factor({"kettle": {"1", 1}}).levels == (1, "1")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: bough.Factor({"A", "B", "C"}), r"labels is \{'A', 'B', 'C'\}, a set, which has no order; give a map"),
+        (lambda: bough.Factor(levels=frozenset("AB"), at_decision=True), "levels is frozenset.*, a set, which has no"),
+        (lambda: bough.Statistics.from_rows(["a"], [1.0], factors={"store": {"n"}}), "level of 'store' is .*, a set"),
+        (lambda: shop().update(["kettle", "rake"], [1.0, 2.0], factors={"store": {"n", "s"}}), "'store' is .*, a set"),
+        (lambda: shop().update("kettle", 1.0, factors={"store": {"n"}}), "level of 'store' is {'n'}, a set"),
+        (lambda: shop().add(["x", "y"], "garden", factors={"brand": {"Acme", "Bolt"}}), "'brand' is .*, a set"),
+        (lambda: shop().update("kettle", 1.0, factors={"store": {"n": 1}}), "'store' is {'n': 1}; give one for all"),
+    ],
+)
+def test_a_set_is_no_column(given, message):
+    with pytest.raises(ValueError, match=message):
+        given()
+
+
+def shop():
+    store = bough.Factor(levels=["n", "s"], at_decision=True)
+    return bough.HierTS(bough.GaussianModel(TREE, factors={"brand": bough.Factor(BRANDS), "store": store}), seed=0)
+
+
+def test_columns_of_pyarrow_are_read_as_others_are():
+    table = pa.table({"brand": ["Acme", "Bolt", None, "Acme"], "store": ["n", "s", "n", "s"]})
+    assert table["brand"].type == pa.string()
+    assert bough.Factor(table["brand"]).levels == ("Acme", "Bolt")
+    assert bough.Factor(table["brand"].dictionary_encode()).levels == ("Acme", "Bolt")
+    assert bough.Factor(levels=table["store"].slice(0, 2), at_decision=True).levels == ("n", "s")
+    assert bough.Factor({"kettle": table["store"]}).levels == ("n", "s")
+    agent = shop()
+    agent.update(list(TREE.actions), [1.0] * 4, factors={"store": table["store"]})
+    sums = bough.Statistics.from_rows(list(TREE.actions), [1.0] * 4, factors={"store": table["store"]})
+    assert sums.factors["store"].tolist() == ["n", "s", "n", "s"]
+    agent.add(["mug", "jug"], "kitchen", factors={"brand": table["brand"].slice(0, 2)})
+    assert agent.posterior.effects("store", "polars")["observations"].to_list() == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -375,10 +375,10 @@ def _checked_factors(factors: Any, n: int) -> dict[str, Names] | None:
         raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to columns of levels")
     found = {}
     for name, column in factors.items():
-        if isinstance(column, tuple) or not _checks.is_list(column):
-            raise ValueError(f"the levels of {name!r} are {column!r:.80}; give one for each row")
-        _checks.refuse_masked(column, name)
-        levels = [level_name(one) for one in (column.tolist() if hasattr(column, "tolist") else list(column))]
+        if isinstance(column, tuple):
+            raise ValueError(f"the level of {name!r} is {column!r:.80}; give one for each row, in a list")
+        listed = _checks.column(column, f"the level of {name!r}", "one for each row, in a list")
+        levels = [level_name(one) for one in listed]
         if len(levels) != n:
             raise ValueError(f"there are {len(levels)} levels of {name!r} for {n} actions; give one for each row")
         found[name] = as_column(levels)

@@ -213,8 +213,7 @@ def _codes_of(factor: Factor, name: str, given: Any, n: int) -> Nodes:
     """(n,) the places of levels: one for all, or a list of them."""
     if isinstance(given, tuple) or not _checks.is_list(given):
         return np.full(n, factor.code(given, name), dtype=np.int32)
-    _checks.refuse_masked(given, name)
-    column = given.tolist() if hasattr(given, "tolist") else list(given)
+    column = _checks.column(given, f"the level of {name!r}", "one for all rewards, or a list with one for each")
     if len(column) != n:
         raise ValueError(f"there are {len(column)} levels of {name!r}; give {n}, one for each reward")
     return np.array([factor.code(level, name) for level in column], dtype=np.int32)

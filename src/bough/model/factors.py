@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -246,9 +246,7 @@ def level_name(level: Any) -> Hashable:
 
 def checked_levels(levels: Any) -> tuple[Hashable, ...]:
     """The names of levels, or a `ValueError` that says what is wrong with them."""
-    if not _checks.is_list(levels) or isinstance(levels, Mapping):
-        raise ValueError(f"levels is {reprlib.repr(levels)}; give a list of their names")
-    names = [level_name(one) for one in levels]
+    names = [level_name(one) for one in _checks.column(levels, "levels", "a list of their names")]
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"levels has {twice!r} twice; name each once")
@@ -283,16 +281,13 @@ class _Given:
             )
         if isinstance(labels, Mapping):
             return cls(list(map(plain, labels)), list(map(_labels_of_one, labels.values())))
-        if not _checks.is_list(labels):
-            raise ValueError(f"labels is {reprlib.repr(labels)}; give a mapping from actions to levels, or a column")
         if hasattr(labels, "columns"):
             raise ValueError(
                 "labels is a frame; give bough.Factor.from_frame(frame, action=..., level=...), or a mapping"
             )
-        _checks.refuse_masked(labels, "label")
         if hasattr(labels, "to_dict") and not hasattr(labels.index, "step"):  # of pandas, with actions for an index
             return cls.of(labels.to_dict())
-        column = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        column = _checks.column(labels, "labels", "a mapping from actions to levels, or a column")
         return cls(None, list(map(_labels_of_one, column)))
 
     def on(self, tree: Tree, codes: Mapping[Hashable, int], name: str) -> tuple[Integers, Nodes]:
@@ -321,16 +316,16 @@ class _Given:
 
 def _labels_of_one(given: Any) -> tuple[Hashable, ...]:
     """The distinct levels of one action."""
-    if isinstance(given, (list, set, frozenset, np.ndarray)) or (
-        _checks.is_list(given) and not isinstance(given, tuple)
-    ):
-        several: Iterable[Any] = given.tolist() if isinstance(given, np.ndarray) else given
-        if isinstance(given, Mapping):
-            raise ValueError(f"an action has {reprlib.repr(given)}; give its level, or a list of them")
-        if isinstance(given, (set, frozenset)):  # whose order is another one in each process
-            several = sorted(given, key=str)
-        return tuple(dict.fromkeys(level_name(one) for one in several if not is_missing(one)))
-    return () if is_missing(given) else (level_name(given),)
+    return tuple(dict.fromkeys(level_name(one) for one in _several(given) if not is_missing(one)))
+
+
+def _several(given: Any) -> list[Any]:
+    """What is given for the levels of one action, as a list, whether it is one, a list or a set of them."""
+    if isinstance(given, (set, frozenset)):  # whose order is another one in each process
+        return sorted(given, key=lambda one: (str(one), type(one).__name__))
+    if isinstance(given, tuple) or not _checks.is_list(given):
+        return [given]
+    return _checks.column(given, "the level of an action", "its level, or a list of them")
 
 
 def _levels_of(given: _Given, levels: tuple[Hashable, ...] | None) -> tuple[Hashable, ...]:

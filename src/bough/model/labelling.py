@@ -48,12 +48,11 @@ def _by_name(factor: str, names: Sequence[Hashable], given: Any) -> Mapping[Hash
         return given
     if len(names) == 1:
         return {names[0]: given}
-    if isinstance(given, tuple) or not _checks.is_list(given) or len(given) != len(names):
-        raise ValueError(
-            f"the factor {factor!r} has {reprlib.repr(given)} for {len(names)} actions; give one level for each, in a "
-            "list or a mapping"
-        )
-    return dict(zip(names, given, strict=True))
+    wanted = "one level for each, in a list or a mapping"
+    levels = [] if isinstance(given, tuple) else _checks.column(given, f"the level of {factor!r}", wanted)
+    if len(levels) != len(names):
+        raise ValueError(f"the factor {factor!r} has {reprlib.repr(given)} for {len(names)} actions; give {wanted}")
+    return dict(zip(names, levels, strict=True))
 
 
 def with_labels(model: _Model, factors: Mapping[str, Factor]) -> _Model:
