@@ -53,6 +53,48 @@ def test_a_frame_has_one_row_for_each_level_of_an_action(make):
     assert factor.variance == 0.3
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [np.array(["Acme"]), np.array(["Bolt", "Acme"], dtype=object), np.array(["Acme", None], dtype=object), None],
+        [{"Acme"}, {"Bolt", "Acme"}, frozenset({"Acme"}), set()],
+        [["Acme"], ["Bolt", "Acme"], "Acme", []],
+    ],
+    ids=["arrays", "sets", "lists"],
+)
+def test_a_cell_of_a_frame_may_have_several_levels(cells):
+    frame = pd.DataFrame({"sku": ["kettle", "toaster", "spade", "rake"], "brand": cells})
+    levels = ["Acme", "Bolt"]
+    for factor in (
+        bough.Factor.from_frame(frame, "sku", "brand", levels=levels),
+        bough.Factor(frame.set_index("sku")["brand"], levels=levels),
+        bough.Factor(dict(zip(frame["sku"], frame["brand"], strict=True)), levels=levels),
+    ):
+        assert labels(bough.GaussianModel(TREE, factors={"brand": factor})) == WANTED
+
+
+def test_a_series_with_several_rows_of_an_action_has_all_its_levels():
+    index, brands = ["kettle", "toaster", "toaster", "spade", "rake"], ["Acme", "Bolt", "Acme", "Acme", None]
+    factor = bough.Factor(pd.Series(brands, index=index, dtype=object), levels=["Acme", "Bolt"])
+    assert labels(bough.GaussianModel(TREE, factors={"brand": factor})) == WANTED
+    with pytest.raises(ValueError, match="the index has a null; leave the row out"):
+        bough.Factor(pd.Series(["Acme", "Bolt"], index=["kettle", None]))
+
+
+@pytest.mark.parametrize("kept", [[1, 2, 3], [0, 2], [2, 0, 1], [3]], ids=["range", "gap", "sorted", "last"])
+def test_numbers_of_some_rows_are_not_taken_for_actions(kept):
+    frame = pd.DataFrame({"sku": [7, 11, 12, 13], "brand": ["Acme", "Bolt", "Acme", "Acme"]})
+    with pytest.raises(ValueError, match=r"index has no name.*from_frame.*dict\(zip\(actions, levels\)\)"):
+        bough.Factor(frame["brand"][kept])
+
+
+def test_an_index_with_a_name_has_actions_and_one_of_all_rows_has_none():
+    frame = pd.DataFrame({"sku": [7, 11, 12, 13], "brand": ["Acme", "Bolt", "Acme", "Acme"]})
+    assert bough.Factor(frame[frame.sku > 10].set_index("sku")["brand"]).labelled == [11, 12, 13]
+    assert bough.Factor(frame.assign(sku=range(4)).set_index("sku")["brand"]).labelled == [0, 1, 2, 3]
+    assert bough.Factor(frame["brand"]).labelled is None
+
+
 def test_levels_are_in_the_order_of_labels_and_may_be_pairs_and_numbers():
     department = {name: TREE.path(name)[1] for name in TREE.actions}
     brand = {"kettle": "Acme", "toaster": "Bolt", "spade": "Acme", "rake": "Bolt"}

@@ -93,12 +93,7 @@ class Factor:
         kept = collected(table)
         for column in (action, level):
             position(column, kept.columns, "the frame")
-        labels: dict[Hashable, list[Any]] = {}
-        for name, one in zip(kept[action].to_list(), kept[level].to_list(), strict=True):
-            if is_missing(name):
-                raise ValueError(f"the column {action!r} has a null; leave the row out")
-            own = labels.setdefault(plain(name), [])
-            own += [] if is_missing(one) else one if isinstance(one, list) else [one]
+        labels = _gathered(kept[action].to_list(), kept[level].to_list(), f"the column {action!r}")
         return cls(labels, levels=levels, variance=variance)
 
     def __repr__(self) -> str:
@@ -285,8 +280,8 @@ class _Given:
             raise ValueError(
                 "labels is a frame; give bough.Factor.from_frame(frame, action=..., level=...), or a mapping"
             )
-        if hasattr(labels, "to_dict") and not hasattr(labels.index, "step"):  # of pandas, with actions for an index
-            return cls.of(labels.to_dict())
+        if _goes_by_index(labels):
+            return cls.of(_gathered(labels.index.tolist(), labels.tolist(), "the index"))
         column = _checks.column(labels, "labels", "a mapping from actions to levels, or a column")
         return cls(None, list(map(_labels_of_one, column)))
 
@@ -312,6 +307,33 @@ class _Given:
         start = np.zeros(tree.n_actions + 1, dtype=np.int64)
         np.cumsum([len(own) for own in labels], out=start[1:])
         return start, np.array([c for own in labels for c in sorted(codes[one] for one in own)], dtype=np.int32)
+
+
+def _goes_by_index(labels: Any) -> bool:
+    """Whether labels are a Series of pandas whose index has the actions; one that numbers all rows has none."""
+    if not hasattr(labels, "to_dict"):
+        return False
+    index = labels.index
+    if index.name is not None:  # such as that of set_index, which may be a range too
+        return True
+    if hasattr(index, "step") and (index.start, index.step) == (0, 1):
+        return False
+    if index.inferred_type in ("integer", "floating"):
+        raise ValueError(
+            "labels is a Series whose index has no name and holds numbers, which may be those of the rows of a table; "
+            "give bough.Factor.from_frame(frame, action=..., level=...), or dict(zip(actions, levels))"
+        )
+    return True
+
+
+def _gathered(actions: Sequence[Any], levels: Sequence[Any], whose: str) -> dict[Hashable, list[Any]]:
+    """The levels of each action, of a table that may have several rows of it."""
+    labels: dict[Hashable, list[Any]] = {}
+    for name, given in zip(actions, levels, strict=True):
+        if is_missing(name):
+            raise ValueError(f"{whose} has a null; leave the row out")
+        labels.setdefault(plain(name), []).extend(_several(given))
+    return labels
 
 
 def _labels_of_one(given: Any) -> tuple[Hashable, ...]:
