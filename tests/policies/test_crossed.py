@@ -1,6 +1,7 @@
 """Agents with crossed factors: decisions have the exact law, and everything an agent does works."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -288,20 +289,15 @@ def test_what_does_not_know_of_factors_says_so():
 
 
 def test_a_mapping_of_a_new_table_speaks_of_its_own_actions_and_a_column_of_all():
-    def brands(agent):
-        effects, names = agent.posterior.model.effects, list(agent.posterior.model.tree.actions)
-        levels = effects.factor("brand").levels
-        return {name: [levels[i] for i in effects.of_action(names.index(name)).tolist()] for name in names}
-
     table = bough.Tree.from_nested({"kitchen": ["pot", "toaster", "mug", "new"], "garden": ["spade", "rake"]})
     agent = taught()
     agent.adopt(table, renamed={"kettle": "pot"}, factors={"brand": {"new": "Newco", "mug": None}})
-    assert brands(agent) == {
+    assert brands_of(agent) == {
         "pot": ["Acme"], "toaster": ["Bolt"], "mug": [], "new": ["Newco"], "spade": ["Acme"], "rake": []
     }  # fmt: skip
     agent = taught()
     agent.adopt(table, renamed={"kettle": "pot"}, factors={"brand": [None] * 5 + ["Acme"]})
-    assert brands(agent) == {name: [] for name in table.actions} | {table.actions[5]: ["Acme"]}
+    assert brands_of(agent) == {name: [] for name in table.actions} | {table.actions[5]: ["Acme"]}
 
 
 def test_a_posterior_that_has_observed_nothing_takes_any_factors():
@@ -318,3 +314,66 @@ def test_many_are_forgotten_at_once():
     agent.forget(["kettle", "spade", "mug"])
     other.update(["rake", "toaster"], [-0.1, 0.3], factors={"store": ["north", "south"]})
     assert agent.posterior.action_moments()[0] == pytest.approx(other.posterior.action_moments()[0], abs=1e-9)
+
+
+def brands_of(agent):
+    effects, names = agent.posterior.model.effects, list(agent.posterior.model.tree.actions)
+    levels = effects.factor("brand").levels
+    return {name: [levels[i] for i in effects.of_action(names.index(name)).tolist()] for name in names}
+
+
+TONIGHT = bough.Tree.from_nested({"kitchen": ["kettle", "toaster", "mug", "jug"], "garden": ["spade", "rake"]})
+
+
+def test_the_factors_of_a_model_hand_its_labels_on():
+    agent, first = taught(), shop().factors
+    assert first["brand"].labelled == [name for name in TREE.actions if name != "rake"]
+    assert first["store"].labelled is None
+    agent.adopt(TREE, factors={"brand": {"rake": "Newco", "kettle": "Bolt"}})
+    agent.add("jug", under="kitchen", factors={"brand": "Newco"})
+    more = {**first, "store": bough.Factor(levels=["south", "east"], at_decision=True)}
+    for factors in (first, more):
+        agent.adopt(TONIGHT.edited(remove=["mug"]), factors=factors)
+    wanted = {"kettle": ["Acme"], "toaster": ["Bolt"], "mug": ["Acme", "Bolt"], "spade": ["Acme"]}
+    assert brands_of(agent) == {**wanted, "rake": ["Newco"], "jug": ["Newco"]}  # which the first model had none of
+    assert agent.posterior.model.factors["store"].levels == ("north", "south", "east")
+    assert agent.posterior.model.factors["brand"].variance == 0.6
+    agent.update("jug", 1.0, factors={"store": "east"})
+
+
+def test_labels_of_a_new_table_are_a_mapping_from_factors_of_their_kind():
+    agent = taught()
+    brand = {"kettle": "Acme"}
+    for factors, message in (
+        ([brand], r"factors is \[.*\]; give a mapping, such as {\"brand\": "),
+        ("brand", "factors is 'brand'; give a mapping"),
+        (5, "factors is 5; give a mapping"),
+        (pl.DataFrame({"brand": ["Acme"]}), "give a mapping"),
+        (bough.Factor(brand), "give a mapping"),
+        ({"brand": bough.Factor(levels=["q"], at_decision=True)}, "one of the decision was given; give the labels of"),
+        ({"store": brand}, "'store' is a factor of the decision"),
+        ({"store": bough.Factor(brand)}, "'store' is a factor of the decision"),
+        ({"brand": bough.Factor({"kettel": "Acme"})}, "did you mean 'kettle'"),
+    ):
+        with pytest.raises((ValueError, KeyError), match=message):
+            agent.adopt(TONIGHT, factors=factors)
+    assert brands_of(agent) == brands_of(taught())
+
+
+def test_a_frame_is_no_mapping_from_factors():
+    frame, plain = pl.DataFrame({"store": ["north"]}), bough.GaussianModel(TREE)
+    log = bough.Statistics.from_rows(["kettle"], [1.0])
+    for call in (
+        lambda: bough.TS(plain, seed=0).adopt(TONIGHT, factors=frame),
+        lambda: bough.HierTS(plain, seed=0).update("kettle", 1.0, factors=frame),
+        lambda: taught().update("kettle", 1.0, factors=frame),
+        lambda: taught().decide(factors=frame),
+        lambda: bough.GaussianModel(TREE, factors=frame),
+        lambda: bough.Statistics.from_rows(["kettle"], [1.0], factors=frame),
+        lambda: bough.fit_prior(TREE, log, factors=frame),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^factors is shape: \(1, 1\).*; (give a mapping|leave it out).*$"
+        ) as caught:
+            call()
+        assert "\n" not in str(caught.value)

@@ -99,7 +99,9 @@ def checked_level_columns(factors: Any) -> dict[str, str]:
     if factors is None:
         return {}
     if not isinstance(factors, Mapping) or not all(isinstance(one, str) for pair in factors.items() for one in pair):
-        raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to names of columns")
+        raise ValueError(
+            f"factors is {_checks.shown(factors)}; give a mapping from names of factors to names of columns"
+        )
     return dict(factors)
 
 

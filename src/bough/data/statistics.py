@@ -369,10 +369,12 @@ def _check_distinct(actions: Names, factors: Mapping[str, Names] | None) -> None
 
 def _checked_factors(factors: Any, n: int) -> dict[str, Names] | None:
     """Columns of the levels of decisions; None where there are none."""
-    if not factors and not isinstance(factors, str):
+    if _checks.is_nothing(factors):
         return None
     if not isinstance(factors, Mapping) or not all(isinstance(name, str) and name for name in factors):
-        raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to columns of levels")
+        raise ValueError(
+            f"factors is {_checks.shown(factors)}; give a mapping from names of factors to columns of levels"
+        )
     found = {}
     for name, column in factors.items():
         if isinstance(column, tuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bough._checks import is_among
+from bough._checks import is_among, is_nothing, shown
 from bough.data.statistics import Statistics
 from bough.model.effects import Effects
 from bough.model.factors import Factor
@@ -23,11 +23,11 @@ class CrossedFactors(NamedTuple):
     @classmethod
     def checked(cls, factors: Any, tree: Any, model: type[Model]) -> CrossedFactors:
         """What a user gives as factors; a `ValueError` where that goes with no fit."""
-        if not factors and not isinstance(factors, str):
+        if is_nothing(factors):
             return cls({}, {})
         if not isinstance(factors, Mapping):
             raise ValueError(
-                f'factors is {factors!r:.80}; give a mapping, such as {{"brand": brand_of_product, "store": "store"}}'
+                f'factors is {shown(factors)}; give a mapping, such as {{"brand": brand_of_product, "store": "store"}}'
             )
         if isinstance(tree, (list, tuple)):
             raise ValueError("factors were given, and several trees; learn them from one tree and its log")

@@ -38,7 +38,9 @@ class Effects:
     def checked(cls, factors: Any, tree: Tree) -> Effects:
         """The effects of what a user gives as factors."""
         if not isinstance(factors, Mapping):
-            raise ValueError(f'factors is {factors!r:.80}; give a mapping, such as {{"brand": bough.Factor(labels)}}')
+            raise ValueError(
+                f'factors is {_checks.shown(factors)}; give a mapping, such as {{"brand": bough.Factor(labels)}}'
+            )
         for name, factor in factors.items():
             if not isinstance(name, str) or not name or name in _TAKEN:
                 raise ValueError(f"a factor is called {name!r}; give it another name, which is text")
@@ -118,9 +120,9 @@ class Effects:
         A factor has one level for all, or a list of n. A `ValueError` where one is missing or is no factor of the
         decision, and a `KeyError` where a level is not known.
         """
-        if not self.decided and not factors:
-            return None
         self._check_names(factors)
+        if not self.decided:
+            return None
         missing = [name for name, _, _ in self.decided if name not in (factors or {})]
         if missing:
             raise ValueError(
@@ -152,7 +154,9 @@ class Effects:
         known = [name for name, _, _ in self.decided]
         if not isinstance(factors, Mapping):
             example = known[0] if known else "store"
-            raise ValueError(f"factors is {factors!r:.80}; give a mapping from factors to levels, {{{example!r}: ...}}")
+            raise ValueError(
+                f"factors is {_checks.shown(factors)}; give a mapping from factors to levels, {{{example!r}: ...}}"
+            )
         for name in factors:
             if _checks.is_among(name, known):
                 continue

@@ -143,7 +143,7 @@ class Factor:
 
 
 class LabelledFactor(Factor):
-    """A factor as a model has it: on a tree."""
+    """A factor as a model has it: on a tree. Given to another tree, it labels the actions that have levels here."""
 
     _tree: Tree
     _start: Integers
@@ -160,6 +160,11 @@ class LabelledFactor(Factor):
         made.levels, made.variance, made.at_decision = tuple(levels), variance, at_decision
         made._tree, made._start, made._labels = tree, start, labels
         return made
+
+    @property
+    def labelled(self) -> list[Any] | None:
+        """The actions that have levels; None where these are the decision's."""
+        return None if self.at_decision else self._tree.actions[np.diff(self._start) > 0].tolist()
 
     def on(self, tree: Tree, name: str) -> LabelledFactor:  # noqa: ARG002
         """The factor on another tree: actions of the same names keep their labels, and others have none."""
