@@ -79,7 +79,8 @@ def test_sums_that_do_not_go_together_are_refused():
     for factors, message in (
         ({"store": ["a"]}, "1 levels of 'store' for 2 actions"),
         ({"store": "a"}, "give one for each row"),
-        ({"store": [1.5, 2.5]}, "a level is 1.5"),
+        ({"store": [1.5, 2.5]}, "a level of 'store' is 1.5, a float"),
+        ({"store": [True, False]}, "a level of 'store' is True, a bool"),
         (["a", "b"], "give a mapping"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -90,6 +91,25 @@ def test_sums_that_do_not_go_together_are_refused():
         bough.summarise(pl.DataFrame(ROWS), TREE, "sku", "sales", factors={"store": ["shop"]})
     with pytest.raises(ValueError, match="no column 'nowhere'"):
         bough.summarise(pl.DataFrame(ROWS), TREE, "sku", "sales", factors={"store": "nowhere"})
+
+
+def test_what_is_no_level_is_refused_with_the_factor_and_its_column():
+    log = pl.DataFrame({**ROWS, "open": [True] * 6})
+    log = log.with_columns(sales=pl.col("sales") + 0.5)
+    for column in ("sales", "open"):
+        for factor, where in (("store", f"'store', in the column '{column}',"), (column, f"'{column}'")):
+            with pytest.raises(ValueError, match=rf"^a level of {where} is \S+, a (float|bool); a level is text"):
+                bough.summarise(log, TREE, "sku", "sales", factors={factor: column})
+
+
+def test_a_log_may_have_pairs_of_levels_and_numbers_beside_them():
+    log = pd.DataFrame({**ROWS, "shop": [("n", 1), ("n", "x"), 3, "n", ("n", 1), "n"]})
+    found = bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop"})
+    rows = zip(found.actions.tolist(), found.factors["store"].tolist(), found.count.tolist(), strict=True)
+    assert set(rows) == {
+        ("kettle", 3, 1.0), ("kettle", "n", 1.0), ("kettle", ("n", 1), 1.0), ("toaster", ("n", 1), 1.0),
+        ("spade", "n", 1.0), ("spade", ("n", "x"), 1.0),
+    }  # fmt: skip
 
 
 def test_a_world_of_ones_own_has_levels_that_policies_see():

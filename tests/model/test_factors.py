@@ -210,6 +210,10 @@ def test_columns_of_pyarrow_are_read_as_others_are():
         (lambda: bough.BernoulliModel(TREE, factors={"brand": bough.Factor(BRANDS)}), "go with a bough.GaussianModel"),
         (lambda: bough.PoissonModel(TREE, factors={"brand": bough.Factor(BRANDS)}), "go with a bough.GaussianModel"),
         (lambda: bough.Factor.from_frame([1], "a", "b"), "frame is a list"),
+        (
+            lambda: bough.Factor.from_frame(pl.DataFrame({"a": ["kettle"], "b": [1.5]}), "a", "b"),
+            "a level in the column 'b' is 1.5, a float",
+        ),
         (lambda: bough.Factor.from_frame(pl.DataFrame({"a": [1]}), "a", "b"), "no column 'b'"),
     ],
 )

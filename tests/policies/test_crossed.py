@@ -1,6 +1,9 @@
 """Agents with crossed factors: decisions have the exact law, and everything an agent does works."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
@@ -358,6 +361,57 @@ def test_labels_of_a_new_table_are_a_mapping_from_factors_of_their_kind():
         with pytest.raises((ValueError, KeyError), match=message):
             agent.adopt(TONIGHT, factors=factors)
     assert brands_of(agent) == brands_of(taught())
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        (None, "the level of 'store' is None, which is none; it has 'north', 'south'"),
+        (float("nan"), "the level of 'store' is nan, which is none; it has"),
+        (pd.NA, "the level of 'store' is <NA>, which is none; it has"),
+        (True, "the level of 'store' is True, a bool; a level is text"),
+        (1.5, "the level of 'store' is 1.5, a float; a level is text"),
+        ({"north"}, "the level of 'store' is {'north'}, a set"),
+    ],
+    ids=str,
+)
+def test_what_is_no_level_is_not_called_a_new_one(level, message):
+    agent = taught()
+    calls = [
+        lambda: agent.update("kettle", 1.0, factors={"store": level}),
+        lambda: agent.update(["kettle", "mug"], [1.0, 2.0], factors={"store": ["north", level]}),
+        lambda: agent.decide(factors={"store": level}),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=re.escape(message)) as caught:
+            call()
+        assert "add_level" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"the level of 'store' is .*; a level is text"):
+        agent.add_level("store", level)
+
+
+def test_a_level_of_several_is_no_level():
+    with pytest.raises(ValueError, match=r"the level of 'store' is \['north'\], a list; a level is text"):
+        taught().decide(factors={"store": ["north"]})
+    with pytest.raises(ValueError, match=r"the factor 'brand': a level is 1.5, a float"):
+        taught().adopt(TONIGHT, factors={"brand": {"kettle": 1.5}})
+    with pytest.raises(ValueError, match=r"the factor 'brand': a level is 1.5, a float"):
+        taught().add("whisk", "kitchen", factors={"brand": 1.5})
+
+
+def test_a_model_without_a_level_that_was_observed_needs_it_among_its_levels():
+    fewer = {**shop().factors, "store": bough.Factor(levels=["south"], at_decision=True)}
+    model = bough.GaussianModel(TREE, factors=fewer)
+    agent = taught()
+    for call in (lambda: agent.adopt(model), lambda: agent.posterior.on(model)):
+        with pytest.raises(
+            KeyError, match=r"unknown level 'north' of 'store', which rewards .*: put it into the lev"
+        ) as it:
+            call()
+        assert "add_level" not in str(it.value)
+    log = bough.Statistics.from_rows(ROWS[0], ROWS[1], factors=ROWS[2])
+    with pytest.raises(KeyError, match="it has 'south': put it into the levels of the factor"):
+        bough.fit_prior(TREE, log, factors=fewer)
 
 
 def test_a_frame_is_no_mapping_from_factors():

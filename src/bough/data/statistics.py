@@ -380,7 +380,7 @@ def _checked_factors(factors: Any, n: int) -> dict[str, Names] | None:
         if isinstance(column, tuple):
             raise ValueError(f"the level of {name!r} is {column!r:.80}; give one for each row, in a list")
         listed = _checks.column(column, f"the level of {name!r}", "one for each row, in a list")
-        levels = [level_name(one) for one in listed]
+        levels = [level_name(one, f"a level of {name!r}") for one in listed]
         if len(levels) != n:
             raise ValueError(f"there are {len(levels)} levels of {name!r} for {n} actions; give one for each row")
         found[name] = as_column(levels)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bough._checks import is_among, is_nothing, shown
 from bough.data.statistics import Statistics
 from bough.model.effects import Effects
-from bough.model.factors import Factor
+from bough.model.factors import Factor, factor_of
 from bough.model.model import Model
 from bough.tree.tree import Tree
 
@@ -60,7 +60,7 @@ class CrossedFactors(NamedTuple):
             if name in labels:
                 raise ValueError(f"a factor is called {name!r}, as a class of nodes is; give it another name")
             if name not in self.columns:
-                made[name] = one if isinstance(one, Factor) else Factor(one)
+                made[name] = factor_of(name, one)
                 continue
             if not is_among(name, log.factors or {}):
                 raise ValueError(
@@ -69,6 +69,8 @@ class CrossedFactors(NamedTuple):
             assert log.factors is not None
             seen = list(dict.fromkeys(log.factors[name].tolist()))
             made[name] = one if isinstance(one, Factor) else Factor(levels=seen, at_decision=True)
+            for level in seen:
+                made[name].code_of_observed(level, name)
         effects = Effects.checked(made, tree)
         empty = next((name for name, factor in effects.factors.items() if not factor.levels), None)
         if empty is not None:

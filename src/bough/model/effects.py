@@ -200,9 +200,10 @@ class Effects:
     def with_level(self, name: str, level: Any) -> dict[str, LabelledFactor]:
         """The factors with one more level; a `ValueError` where it is there already."""
         factor = self.factor(name)
-        if level_name(level) in factor.levels:
+        new = level_name(level, f"the level of {name!r}")
+        if new in factor.levels:
             raise ValueError(f"{name!r} has a level {level!r} already")
-        return {**self.factors, name: factor.with_levels((*factor.levels, level_name(level)))}
+        return {**self.factors, name: factor.with_levels((*factor.levels, new))}
 
     def is_same(self, other: Effects | None) -> bool:
         """Whether others, on the same tree, are the same."""

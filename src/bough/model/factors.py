@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -93,7 +92,8 @@ class Factor:
         kept = collected(table)
         for column in (action, level):
             position(column, kept.columns, "the frame")
-        labels = _gathered(kept[action].to_list(), kept[level].to_list(), f"the column {action!r}")
+        whose = f"the column {action!r}", f"a level in the column {level!r}"
+        labels = _gathered(kept[action].to_list(), kept[level].to_list(), *whose)
         return cls(labels, levels=levels, variance=variance)
 
     def __repr__(self) -> str:
@@ -107,14 +107,35 @@ class Factor:
         return {level: i for i, level in enumerate(self.levels)}
 
     def code(self, level: Any, name: str) -> int:
-        """The place of a level, or a `KeyError` that names the factor and what would be right."""
+        """The place of a level; a `KeyError` where it is not known, and a `ValueError` where it cannot be one."""
         try:
             found = -1 if is_bool(level) else self._codes.get(plain(level), -1)
         except TypeError:
             found = -1
-        if found < 0:
-            raise unknown_level(level, name, self.levels)
-        return found
+        if found >= 0:
+            return found
+        if is_missing(level):
+            raise ValueError(f"the level of {name!r} is {level!r}, which is none; {self._hint}")
+        level_name(level, f"the level of {name!r}")
+        raise UnknownNameError(
+            f"unknown level {level!r:.60} of {name!r}; {self._hint}; add a new one with "
+            f"add_level({name!r}, {level!r:.60})"
+        )
+
+    def code_of_observed(self, level: Hashable, name: str) -> int:
+        """The place of a level that rewards were observed at; a `KeyError` where a new model lacks it."""
+        if level not in self._codes:
+            raise UnknownNameError(
+                f"unknown level {level!r:.60} of {name!r}, which rewards were observed at; {self._hint}: put it into "
+                "the levels of the factor"
+            )
+        return self._codes[level]
+
+    @property
+    def _hint(self) -> str:
+        """What to say of the levels where one is not among them."""
+        more = f" and {len(self.levels) - _SHOWN:,} more" if len(self.levels) > _SHOWN else ""
+        return f"it has {', '.join(map(repr, self.levels[:_SHOWN])) or 'none yet'}{more}"
 
     def with_variance(self, variance: float) -> Self:
         """The same levels and labels with another variance of the effects.
@@ -219,17 +240,18 @@ def taken(start: Integers, values: Nodes, place: Integers) -> tuple[Integers, No
     return new_start, values[which]
 
 
-def unknown_level(level: Any, name: str, levels: Sequence[Hashable]) -> UnknownNameError:
-    """What to raise for a level that a factor does not have."""
-    known = ", ".join(map(repr, levels[:_SHOWN])) + (f" and {len(levels) - _SHOWN:,} more" * (len(levels) > _SHOWN))
-    return UnknownNameError(
-        f"unknown level {level!r:.60} of {name!r}; it has {known or 'none yet'}; add a new one with "
-        f"add_level({name!r}, {level!r:.60})"
-    )
+def factor_of(name: str, given: Any) -> Factor:
+    """What is given as the factor of that name: one, or its labels."""
+    if isinstance(given, Factor):
+        return given
+    try:
+        return Factor(given)
+    except ValueError as error:
+        raise ValueError(f"the factor {name!r}: {error}") from None
 
 
-def level_name(level: Any) -> Hashable:
-    """A level's name, checked."""
+def level_name(level: Any, what: str = "a level") -> Hashable:
+    """A level's name, checked; `what` is what to call it in an error."""
     one = plain(level)
     if isinstance(one, tuple) and one and all(isinstance(plain(part), (str, int)) for part in one):
         if not any(map(is_bool, one)):
@@ -238,7 +260,7 @@ def level_name(level: Any) -> Hashable:
         return int(one)
     if isinstance(one, bool) or not isinstance(one, (str, int)):
         raise ValueError(
-            f"a level is {reprlib.repr(level)}, a {type(level).__name__}; a level is text, an integer, or a tuple of "
+            f"{what} is {_checks.shown(level)}, a {type(level).__name__}; a level is text, an integer, or a tuple of "
             "them, and an action with several levels has a list"
         )
     return one
@@ -286,7 +308,7 @@ class _Given:
                 "labels is a frame; give bough.Factor.from_frame(frame, action=..., level=...), or a mapping"
             )
         if _goes_by_index(labels):
-            return cls.of(_gathered(labels.index.tolist(), labels.tolist(), "the index"))
+            return cls.of(_gathered(labels.index.tolist(), labels.tolist(), "the index", "a level"))
         column = _checks.column(labels, "labels", "a mapping from actions to levels, or a column")
         return cls(None, list(map(_labels_of_one, column)))
 
@@ -331,19 +353,19 @@ def _goes_by_index(labels: Any) -> bool:
     return True
 
 
-def _gathered(actions: Sequence[Any], levels: Sequence[Any], whose: str) -> dict[Hashable, list[Any]]:
-    """The levels of each action, of a table that may have several rows of it."""
-    labels: dict[Hashable, list[Any]] = {}
+def _gathered(actions: list[Any], levels: list[Any], index: str, level: str) -> dict[Hashable, list[Hashable]]:
+    """The levels of each action, of a table that may have several rows of it; the words are for errors."""
+    labels: dict[Hashable, list[Hashable]] = {}
     for name, given in zip(actions, levels, strict=True):
         if is_missing(name):
-            raise ValueError(f"{whose} has a null; leave the row out")
-        labels.setdefault(plain(name), []).extend(_several(given))
+            raise ValueError(f"{index} has a null; leave the row out")
+        labels.setdefault(plain(name), []).extend(_labels_of_one(given, level))
     return labels
 
 
-def _labels_of_one(given: Any) -> tuple[Hashable, ...]:
+def _labels_of_one(given: Any, what: str = "a level") -> tuple[Hashable, ...]:
     """The distinct levels of one action."""
-    return tuple(dict.fromkeys(level_name(one) for one in _several(given) if not is_missing(one)))
+    return tuple(dict.fromkeys(level_name(one, what) for one in _several(given) if not is_missing(one)))
 
 
 def _several(given: Any) -> list[Any]:

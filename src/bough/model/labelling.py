@@ -11,7 +11,7 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Flags
-from bough.model.factors import Factor, LabelledFactor
+from bough.model.factors import Factor, LabelledFactor, factor_of
 from bough.model.model import Model
 
 _Model = TypeVar("_Model", bound=Model)
@@ -34,7 +34,7 @@ def labelled(model: Model, names: Sequence[Hashable], labels: Any) -> dict[str, 
         factor = model.effects.factor(name)
         if factor.at_decision:
             raise ValueError(f"{name!r} is a factor of the decision, and no action has a level of it; leave it out")
-        own = Factor(_by_name(name, names, given))
+        own = factor_of(name, _by_name(name, names, given))
         for level in own.levels:
             factor.code(level, name)
         found[name] = own
@@ -89,14 +89,12 @@ def _of_the_same_kind(factor: Factor, name: str, given: Any) -> Factor:
     """What is given for a factor, as one that is of the actions, or of the decision, as that is."""
     if factor.at_decision and not (isinstance(given, Factor) and given.at_decision):
         raise ValueError(f"{name!r} is a factor of the decision, and no action has a level of it; leave it out")
-    if not isinstance(given, Factor):
-        return Factor(given)
-    if given.at_decision and not factor.at_decision:
+    if isinstance(given, Factor) and given.at_decision and not factor.at_decision:
         raise ValueError(
             f"{name!r} is a factor of the actions, and one of the decision was given; give the labels of actions, or "
             "leave it out"
         )
-    return given
+    return factor_of(name, given)
 
 
 def _named_by(given: Factor, on_tree: LabelledFactor) -> Flags:
