@@ -135,6 +135,18 @@ def test_whole_numbers_that_pandas_made_floats_stay_whole_numbers():
     assert bough.Factor(np.array([1.0, 2.0, np.nan, 2.0])).levels == (1, 2)
 
 
+def test_more_levels_than_there_is_room_for_are_refused_with_the_largest_factor():
+    many = bough.Factor(levels=range(100_000), at_decision=True)
+    message = r"100,002 levels, of which 'store' has 100,000; there is room for 20,000 in all.*such as 'other'"
+    with pytest.raises(ValueError, match=message):
+        bough.GaussianModel(TREE, factors={"brand": bough.Factor(BRANDS), "store": many})
+    log = bough.Statistics.from_rows(["kettle"] * 20_001, [1.0] * 20_001, factors={"user": range(20_001)})
+    with pytest.raises(ValueError, match=r"20,001 levels, of which 'user' has 20,001; there is room for 20,000"):
+        bough.fit_prior(TREE, log, factors={"user": "user"})
+    most = bough.Factor(levels=range(20_000), at_decision=True)
+    assert bough.GaussianModel(TREE, factors={"user": most}).effects.n == 20_000
+
+
 def test_a_set_of_levels_has_one_order():
     assert bough.Factor({"kettle": {"new", "big", "red"}}).levels == ("big", "new", "red")
     assert bough.Factor({"kettle": {"1", 1}}).levels == (1, "1")

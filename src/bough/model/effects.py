@@ -16,6 +16,7 @@ from bough.tree.name_columns import as_column
 from bough.tree.names import UnknownNameError
 from bough.tree.tree import Tree
 
+_MOST_LEVELS = 20_000  # the engine keeps a number for each pair of them: 3.2 GB
 _TAKEN = ("mean", "noise", "noise spread", "noise floor")  # what fits call other numbers
 
 
@@ -46,6 +47,7 @@ class Effects:
                 raise ValueError(f"a factor is called {name!r}; give it another name, which is text")
             if not isinstance(factor, Factor):
                 raise ValueError(f"the factor {name!r} is a {type(factor).__name__}; give a bough.Factor")
+        _check_size(factors)
         return cls({name: factor.on(tree, name) for name, factor in factors.items()}, tree)
 
     @cached_property
@@ -211,6 +213,18 @@ class Effects:
             other is not None
             and list(self.factors) == list(other.factors)
             and all(factor.is_same(other.factors[name]) for name, factor in self.factors.items())
+        )
+
+
+def _check_size(factors: Mapping[str, Factor]) -> None:
+    """Refuse more levels than there is room for."""
+    sizes = {name: len(factor.levels) for name, factor in factors.items()}
+    if sum(sizes.values()) > _MOST_LEVELS:
+        name = max(sizes, key=lambda one: sizes[one])
+        raise ValueError(
+            f"the factors have {sum(sizes.values()):,} levels, of which {name!r} has {sizes[name]:,}; there is room "
+            f"for {_MOST_LEVELS:,} in all, with a number for each pair of them: call rare levels by one name, such as "
+            "'other', or leave the factor out"
         )
 
 
