@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import bough
+import file_parts
 
 TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade"]})
 ROWS = {
@@ -59,6 +60,46 @@ def test_rows_parts_and_files_give_the_same_sums(tmp_path):
     by_rows.save(tmp_path / "sums.bough")
     assert table(bough.Statistics.load(tmp_path / "sums.bough")) == WANTED
     assert repr(by_rows) == "Statistics(n_actions=3, n_rows=6, factors=['store', 'till'])"
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [("north", 1), ("south", 2), ("north", 1)],
+        [("north", 1), "south", 3],
+        [(1, 2), (1, 3), (1,)],
+        [3, ("a", "b", "c"), ("a/b", 7)],
+        [],
+    ],
+    ids=["pairs", "mixed", "integers", "long", "none"],
+)
+def test_files_keep_levels_that_are_pairs(levels, tmp_path):
+    n = len(levels)
+    sums = bough.Statistics.from_rows(["kettle"] * n, [1.0] * n, factors={"store": levels, "till": [1] * n})
+    sums.save(tmp_path / "sums.bough")
+    again = bough.Statistics.load(tmp_path / "sums.bough")
+    assert again.factors["store"].tolist() == sums.factors["store"].tolist()
+    assert again.factors["till"].tolist() == sums.factors["till"].tolist()
+    assert set(levels) == set(again.factors["store"].tolist())
+
+
+def test_what_a_posterior_observed_at_pairs_is_kept(tmp_path):
+    store = bough.Factor(levels=[("n", 1), ("s", 2)], at_decision=True)
+    posterior = bough.Posterior(bough.GaussianModel(TREE, factors={"store": store}))
+    posterior.update(["kettle", "spade"], [1.0, 2.0], factors={"store": [("n", 1), ("s", 2)]})
+    posterior.statistics.save(tmp_path / "sums.bough")
+    again = bough.Posterior(posterior.model)
+    again.absorb(bough.Statistics.load(tmp_path / "sums.bough"))
+    assert again.mean == pytest.approx(posterior.mean)
+
+
+@pytest.mark.parametrize("sizes", [[-1, 2], [0, 1, 2], [2, 3], [2**31 - 1, 2]])
+def test_damaged_sizes_of_pairs_are_refused(sizes, tmp_path):
+    path = tmp_path / "sums.bough"
+    bough.Statistics.from_rows(["a", "b"], [1.0, 2.0], factors={"store": [("n", 1), ("s", 2)]}).save(path)
+    file_parts.change(path, factor_0_sizes=np.array(sizes, dtype=np.int32))
+    with pytest.raises(ValueError, match="is not a complete statistics file"):
+        bough.Statistics.load(path)
 
 
 def test_rows_without_a_level_are_bad_rows():

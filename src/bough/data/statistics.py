@@ -14,6 +14,7 @@ import numpy as np
 from bough import _checks, _storage
 from bough._arrays import Flags, Floats, Integers, Names
 from bough.data.contexts import without_model
+from bough.model.factor_files import pack_levels, unpack_levels
 from bough.model.factors import level_name
 from bough.model.feature_names import checked_names, distinct_names, names_contents, order_of, restored_names, shown
 from bough.tree.files import pack_names, unpack_names
@@ -290,7 +291,7 @@ class Statistics:
         if self.factors is not None:
             header["factors"] = list(self.factors)
             for i, column in enumerate(self.factors.values()):
-                arrays |= pack_names(f"factor_{i}", column)
+                arrays |= pack_levels(f"factor_{i}", column)
         _storage.write(path, header, arrays)
 
     @classmethod
@@ -392,7 +393,7 @@ def _restored_factors(contents: _storage.Contents, n: int) -> dict[str, Names] |
     names = contents.header.get("factors", [])
     if not isinstance(names, list) or len(set(map(str, names))) < len(names):
         raise ValueError(f"factors is {reprlib.repr(names)}; expected a list of names")
-    return {name: unpack_names(f"factor_{i}", contents, n) for i, name in enumerate(names)} or None
+    return {name: unpack_levels(f"factor_{i}", contents, n) for i, name in enumerate(names)} or None
 
 
 def _beside(one: Statistics, other: Statistics) -> dict[str, Names] | None:
