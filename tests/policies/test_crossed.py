@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import bough
+import file_parts
 from bough.inference.oracles.dense import DensePosterior
 
 TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster", "mug"], "garden": ["spade", "rake"]})
@@ -141,6 +142,35 @@ def test_a_file_goes_on_where_the_agent_stood(tmp_path):
         for one in (agent, again):
             one.update("mug", 2.0, factors={"store": "south"})
         assert [again.decide() for _ in range(20)] == [agent.decide() for _ in range(20)]
+
+
+def test_a_refit_after_loading_is_that_of_the_agent_that_was_saved(tmp_path):
+    agent = taught(refit=True)
+    rng = np.random.default_rng(0)
+
+    def reward(*agents, n):
+        for _ in range(n):
+            action, store, reward = str(rng.choice(TREE.actions)), str(rng.choice(["north", "south"])), rng.normal()
+            for one in agents:
+                one.update(action, reward, factors={"store": store})
+
+    def variances(one):
+        model = one.posterior.model
+        return [factor.variance for factor in model.factors.values()] + [*model.classes.table, model.noise_variance]
+
+    reward(agent, n=20)
+    assert agent.posterior.model.factors["brand"].variance != 0.6  # which a refit changed
+    path = tmp_path / "agent.bough"
+    agent.save(path)
+    again = bough.HierTS.load(path)
+    reward(agent, again, n=30)
+    assert variances(again) == pytest.approx(variances(agent), rel=1e-10)
+    for odd in ([0.6, -1.0], [0.6], [0.6, np.nan]):
+        file_parts.change(path, given_factors=np.array(odd))
+        with pytest.raises(ValueError, match="is not a complete agent file"):
+            bough.HierTS.load(path)
+    file_parts.change(path, given_factors=None)  # as it was before they were kept
+    assert bough.HierTS.load(path)._refit._given.factors["brand"].variance != 0.6
 
 
 def test_rewards_fade_by_the_clock():
