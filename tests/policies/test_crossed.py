@@ -10,6 +10,7 @@ from scipy import stats
 
 import bough
 import file_parts
+from bough import _storage
 from bough.inference.oracles.dense import DensePosterior
 
 TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster", "mug"], "garden": ["spade", "rake"]})
@@ -142,6 +143,33 @@ def test_a_file_goes_on_where_the_agent_stood(tmp_path):
         for one in (agent, again):
             one.update("mug", 2.0, factors={"store": "south"})
         assert [again.decide() for _ in range(20)] == [agent.decide() for _ in range(20)]
+
+
+def test_an_older_bough_refuses_files_with_factors_and_reads_the_others(tmp_path):
+    """And files that were written before they had versions of their own are still read."""
+    store = {"store": ["north"]}
+    agent, plain = taught(refit=True), bough.HierTS(bough.GaussianModel(TREE), seed=0, refit=True)
+    sums = bough.Statistics.from_rows
+    path = tmp_path / "file.bough"
+    for kind, old, with_factors, without in (
+        ("model", 1, agent.posterior.model, plain.posterior.model),
+        ("model", 1, bough.GaussianModel(TREE, drift=9.0), plain.posterior.model),
+        ("posterior", 2, agent.posterior, plain.posterior),
+        ("agent", 2, agent, plain),
+        ("statistics", 1, sums(["kettle"], [1.0], factors=store), sums(["kettle"], [1.0])),
+    ):
+        without.save(path)
+        with _storage.read(path, kind, old) as contents:
+            assert contents.header["version"] == old
+        with_factors.save(path)
+        with (
+            pytest.raises(ValueError, match=f"has format version {old + 1}; this bough reads up to {old}"),
+            _storage.read(path, kind, old),
+        ):
+            pass
+        type(with_factors).load(path)
+        file_parts.change(path, {"version": old})
+        assert str(type(with_factors).load(path)) == str(with_factors)
 
 
 def test_a_refit_after_loading_is_that_of_the_agent_that_was_saved(tmp_path):

@@ -21,7 +21,7 @@ from bough.tree.files import pack_names, unpack_names
 from bough.tree.name_columns import as_column, is_bool, plain
 
 _KIND = "statistics"
-_VERSION = 1
+_VERSION = 2  # with factors of decisions; without them 1
 _SUMS = ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx", "exposure")
 _ROUNDING = 1e-6  # relative: how far sums, in single precision too, may be from any that rows have
 _UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
@@ -284,7 +284,7 @@ class Statistics:
         >>> bough.Statistics.load(path)
         Statistics(n_actions=2, n_rows=2)
         """
-        header: dict[str, Any] = {"kind": _KIND, "version": _VERSION, "skipped": dict(self.skipped)}
+        header: dict[str, Any] = {"kind": _KIND, "skipped": dict(self.skipped)}
         arrays = {**pack_names("actions", self.actions), **self._sums}
         if self.features is not None:
             header, arrays = {**header, "features": {}}, {**arrays, **names_contents(self.features)}
@@ -292,7 +292,7 @@ class Statistics:
             header["factors"] = list(self.factors)
             for i, column in enumerate(self.factors.values()):
                 arrays |= pack_levels(f"factor_{i}", column)
-        _storage.write(path, header, arrays)
+        _storage.write(path, {**header, "version": _storage.version_of(header, _VERSION, "factors")}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
