@@ -424,9 +424,9 @@ def test_labels_of_a_new_table_are_a_mapping_from_factors_of_their_kind():
 @pytest.mark.parametrize(
     ("level", "message"),
     [
-        (None, "the level of 'store' is None, which is none; it has 'north', 'south'"),
-        (float("nan"), "the level of 'store' is nan, which is none; it has"),
-        (pd.NA, "the level of 'store' is <NA>, which is none; it has"),
+        (None, "the level of 'store' is None, a missing value; it has 'north', 'south'"),
+        (float("nan"), "the level of 'store' is nan, a missing value; it has"),
+        (pd.NA, "the level of 'store' is <NA>, a missing value; it has"),
         (True, "the level of 'store' is True, a bool; a level is text"),
         (1.5, "the level of 'store' is 1.5, a float; a level is text"),
         ({"north"}, "the level of 'store' is {'north'}, a set"),

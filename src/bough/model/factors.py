@@ -115,7 +115,7 @@ class Factor:
         if found >= 0:
             return found
         if is_missing(level):
-            raise ValueError(f"the level of {name!r} is {level!r}, which is none; {self._hint}")
+            raise ValueError(f"the level of {name!r} is {level!r}, a missing value; {self._hint}")
         level_name(level, f"the level of {name!r}")
         raise UnknownNameError(
             f"unknown level {level!r:.60} of {name!r}; {self._hint}; add a new one with "
@@ -260,8 +260,8 @@ def level_name(level: Any, what: str = "a level") -> Hashable:
         return int(one)
     if isinstance(one, bool) or not isinstance(one, (str, int)):
         raise ValueError(
-            f"{what} is {_checks.shown(level)}, a {type(level).__name__}; a level is text, an integer, or a tuple of "
-            "them, and an action with several levels has a list"
+            f"{what} is {_checks.shown(level)}, a {type(level).__name__}; a level is text, an integer, or a tuple "
+            "of them"
         )
     return one
 
