@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,36 @@ def flag(what: str, value: Any) -> bool:
 def is_list(values: Any) -> bool:
     """Whether a value has entries to go through; text and an array without dimensions have none."""
     return isinstance(values, Iterable) and not isinstance(values, (str, bytes)) and getattr(values, "ndim", 1) > 0
+
+
+def is_nothing(given: Any) -> bool:
+    """Whether nothing is given where a mapping may be: a frame will not say whether it is empty."""
+    return given is None or (isinstance(given, Mapping) and not given)
+
+
+def shown(value: Any) -> str:
+    """A value as an error has it: short, and on one line, which frames are not.
+
+    >>> shown(np.eye(2))
+    'array([[1., 0... [0., 1.]])'
+    """
+    return " ".join(reprlib.repr(value).split())
+
+
+def column(values: Any, what: str, wanted: str) -> list[Any]:
+    """The entries of a list, an array, or one column of a frame, as Python has them; `wanted` is what to give instead.
+
+    >>> column(np.array([3, 1]), "levels", "a list")
+    [3, 1]
+    """
+    if isinstance(values, (set, frozenset)):
+        raise ValueError(f"{what} is {shown(values)}, a set, which has no order; give {wanted}")
+    if not is_list(values) or isinstance(values, Mapping) or hasattr(values, "columns"):
+        raise ValueError(f"{what} is {shown(values)}; give {wanted}")
+    refuse_masked(values, what.removeprefix("the "))
+    if hasattr(values, "to_pylist"):  # pyarrow's entries are no values of Python
+        return list(values.to_pylist())
+    return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def is_among(name: Any, names: Iterable[Any]) -> bool:

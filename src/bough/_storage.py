@@ -121,6 +121,15 @@ def _keep_mode(target: Path, temporary: str) -> None:
     os.chmod(temporary, mode)
 
 
+def version_of(header: Mapping[str, Any], newest: int, *later: str) -> int:
+    """The version of a file: the newest where its header has a later key, which older readers would ignore.
+
+    >>> version_of({"mean": 0.0}, 2, "factors"), version_of({"mean": 0.0, "factors": []}, 2, "factors")
+    (1, 2)
+    """
+    return newest if any(key in header for key in later) else newest - 1
+
+
 class OtherFileError(ValueError):
     """The file is sound, but it is not the one that was asked for; its text goes on from the file's name."""
 

@@ -494,7 +494,8 @@ class Posterior(Living):
         Posterior(n_actions=2, dim=1, n_observations=1)
         """
         header, arrays = self._contents()
-        _storage.write(path, {**header, "kind": _KIND, "version": files.VERSION}, arrays)
+        version = _storage.version_of(header, files.VERSION, "factors")
+        _storage.write(path, {**header, "kind": _KIND, "version": version}, arrays)
 
     def _contents(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The header and the arrays that a file keeps, of one moment; nobody has to wait while they are written."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import bough
+import file_parts
 
 TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade"]})
 ROWS = {
@@ -61,6 +62,46 @@ def test_rows_parts_and_files_give_the_same_sums(tmp_path):
     assert repr(by_rows) == "Statistics(n_actions=3, n_rows=6, factors=['store', 'till'])"
 
 
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [("north", 1), ("south", 2), ("north", 1)],
+        [("north", 1), "south", 3],
+        [(1, 2), (1, 3), (1,)],
+        [3, ("a", "b", "c"), ("a/b", 7)],
+        [],
+    ],
+    ids=["pairs", "mixed", "integers", "long", "none"],
+)
+def test_files_keep_levels_that_are_pairs(levels, tmp_path):
+    n = len(levels)
+    sums = bough.Statistics.from_rows(["kettle"] * n, [1.0] * n, factors={"store": levels, "till": [1] * n})
+    sums.save(tmp_path / "sums.bough")
+    again = bough.Statistics.load(tmp_path / "sums.bough")
+    assert again.factors["store"].tolist() == sums.factors["store"].tolist()
+    assert again.factors["till"].tolist() == sums.factors["till"].tolist()
+    assert set(levels) == set(again.factors["store"].tolist())
+
+
+def test_what_a_posterior_observed_at_pairs_is_kept(tmp_path):
+    store = bough.Factor(levels=[("n", 1), ("s", 2)], at_decision=True)
+    posterior = bough.Posterior(bough.GaussianModel(TREE, factors={"store": store}))
+    posterior.update(["kettle", "spade"], [1.0, 2.0], factors={"store": [("n", 1), ("s", 2)]})
+    posterior.statistics.save(tmp_path / "sums.bough")
+    again = bough.Posterior(posterior.model)
+    again.absorb(bough.Statistics.load(tmp_path / "sums.bough"))
+    assert again.mean == pytest.approx(posterior.mean)
+
+
+@pytest.mark.parametrize("sizes", [[-1, 2], [0, 1, 2], [2, 3], [2**31 - 1, 2]])
+def test_damaged_sizes_of_pairs_are_refused(sizes, tmp_path):
+    path = tmp_path / "sums.bough"
+    bough.Statistics.from_rows(["a", "b"], [1.0, 2.0], factors={"store": [("n", 1), ("s", 2)]}).save(path)
+    file_parts.change(path, factor_0_sizes=np.array(sizes, dtype=np.int32))
+    with pytest.raises(ValueError, match="is not a complete statistics file"):
+        bough.Statistics.load(path)
+
+
 def test_rows_without_a_level_are_bad_rows():
     holes = {**ROWS, "shop": ["north", None, "south", "north", "north", "south"]}
     with pytest.raises(ValueError, match="1 of 6 rows cannot be used"):
@@ -79,7 +120,8 @@ def test_sums_that_do_not_go_together_are_refused():
     for factors, message in (
         ({"store": ["a"]}, "1 levels of 'store' for 2 actions"),
         ({"store": "a"}, "give one for each row"),
-        ({"store": [1.5, 2.5]}, "a level is 1.5"),
+        ({"store": [1.5, 2.5]}, "a level of 'store' is 1.5, a float"),
+        ({"store": [True, False]}, "a level of 'store' is True, a bool"),
         (["a", "b"], "give a mapping"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -90,6 +132,25 @@ def test_sums_that_do_not_go_together_are_refused():
         bough.summarise(pl.DataFrame(ROWS), TREE, "sku", "sales", factors={"store": ["shop"]})
     with pytest.raises(ValueError, match="no column 'nowhere'"):
         bough.summarise(pl.DataFrame(ROWS), TREE, "sku", "sales", factors={"store": "nowhere"})
+
+
+def test_what_is_no_level_is_refused_with_the_factor_and_its_column():
+    log = pl.DataFrame({**ROWS, "open": [True] * 6})
+    log = log.with_columns(sales=pl.col("sales") + 0.5)
+    for column in ("sales", "open"):
+        for factor, where in (("store", f"'store', in the column '{column}',"), (column, f"'{column}'")):
+            with pytest.raises(ValueError, match=rf"^a level of {where} is \S+, a (float|bool); a level is text"):
+                bough.summarise(log, TREE, "sku", "sales", factors={factor: column})
+
+
+def test_a_log_may_have_pairs_of_levels_and_numbers_beside_them():
+    log = pd.DataFrame({**ROWS, "shop": [("n", 1), ("n", "x"), 3, "n", ("n", 1), "n"]})
+    found = bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop"})
+    rows = zip(found.actions.tolist(), found.factors["store"].tolist(), found.count.tolist(), strict=True)
+    assert set(rows) == {
+        ("kettle", 3, 1.0), ("kettle", "n", 1.0), ("kettle", ("n", 1), 1.0), ("toaster", ("n", 1), 1.0),
+        ("spade", "n", 1.0), ("spade", ("n", "x"), 1.0),
+    }  # fmt: skip
 
 
 def test_a_world_of_ones_own_has_levels_that_policies_see():

@@ -193,6 +193,7 @@ def test_what_is_no_fit_with_factors_is_refused():
         ((tree, plain, "brand"), "give a mapping"),
         ((tree, plain, {"noise": labels}), "a factor is called 'noise'"),
         ((tree, plain, {"depth 1": labels}), "as a class of nodes is"),
+        ((tree, plain, {"brand": {0: 1.5}}), "the factor 'brand': a level is 1.5, a float"),
         (([tree, tree], [plain, plain], {"brand": labels}), "one tree"),
     ):
         trees, log, factors = arguments

@@ -53,6 +53,48 @@ def test_a_frame_has_one_row_for_each_level_of_an_action(make):
     assert factor.variance == 0.3
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [np.array(["Acme"]), np.array(["Bolt", "Acme"], dtype=object), np.array(["Acme", None], dtype=object), None],
+        [{"Acme"}, {"Bolt", "Acme"}, frozenset({"Acme"}), set()],
+        [["Acme"], ["Bolt", "Acme"], "Acme", []],
+    ],
+    ids=["arrays", "sets", "lists"],
+)
+def test_a_cell_of_a_frame_may_have_several_levels(cells):
+    frame = pd.DataFrame({"sku": ["kettle", "toaster", "spade", "rake"], "brand": cells})
+    levels = ["Acme", "Bolt"]
+    for factor in (
+        bough.Factor.from_frame(frame, "sku", "brand", levels=levels),
+        bough.Factor(frame.set_index("sku")["brand"], levels=levels),
+        bough.Factor(dict(zip(frame["sku"], frame["brand"], strict=True)), levels=levels),
+    ):
+        assert labels(bough.GaussianModel(TREE, factors={"brand": factor})) == WANTED
+
+
+def test_a_series_with_several_rows_of_an_action_has_all_its_levels():
+    index, brands = ["kettle", "toaster", "toaster", "spade", "rake"], ["Acme", "Bolt", "Acme", "Acme", None]
+    factor = bough.Factor(pd.Series(brands, index=index, dtype=object), levels=["Acme", "Bolt"])
+    assert labels(bough.GaussianModel(TREE, factors={"brand": factor})) == WANTED
+    with pytest.raises(ValueError, match="the index has a null; leave the row out"):
+        bough.Factor(pd.Series(["Acme", "Bolt"], index=["kettle", None]))
+
+
+@pytest.mark.parametrize("kept", [[1, 2, 3], [0, 2], [2, 0, 1], [3]], ids=["range", "gap", "sorted", "last"])
+def test_numbers_of_some_rows_are_not_taken_for_actions(kept):
+    frame = pd.DataFrame({"sku": [7, 11, 12, 13], "brand": ["Acme", "Bolt", "Acme", "Acme"]})
+    with pytest.raises(ValueError, match=r"index has no name.*from_frame.*dict\(zip\(actions, levels\)\)"):
+        bough.Factor(frame["brand"][kept])
+
+
+def test_an_index_with_a_name_has_actions_and_one_of_all_rows_has_none():
+    frame = pd.DataFrame({"sku": [7, 11, 12, 13], "brand": ["Acme", "Bolt", "Acme", "Acme"]})
+    assert bough.Factor(frame[frame.sku > 10].set_index("sku")["brand"]).labelled == [11, 12, 13]
+    assert bough.Factor(frame.assign(sku=range(4)).set_index("sku")["brand"]).labelled == [0, 1, 2, 3]
+    assert bough.Factor(frame["brand"]).labelled is None
+
+
 def test_levels_are_in_the_order_of_labels_and_may_be_pairs_and_numbers():
     department = {name: TREE.path(name)[1] for name in TREE.actions}
     brand = {"kettle": "Acme", "toaster": "Bolt", "spade": "Acme", "rake": "Bolt"}
@@ -93,8 +135,58 @@ def test_whole_numbers_that_pandas_made_floats_stay_whole_numbers():
     assert bough.Factor(np.array([1.0, 2.0, np.nan, 2.0])).levels == (1, 2)
 
 
+def test_more_levels_than_there_is_room_for_are_refused_with_the_largest_factor():
+    many = bough.Factor(levels=range(100_000), at_decision=True)
+    message = r"100,002 levels, of which 'store' has 100,000; there is room for 20,000 in all.*such as 'other'"
+    with pytest.raises(ValueError, match=message):
+        bough.GaussianModel(TREE, factors={"brand": bough.Factor(BRANDS), "store": many})
+    log = bough.Statistics.from_rows(["kettle"] * 20_001, [1.0] * 20_001, factors={"user": range(20_001)})
+    with pytest.raises(ValueError, match=r"20,001 levels, of which 'user' has 20,001; there is room for 20,000"):
+        bough.fit_prior(TREE, log, factors={"user": "user"})
+    most = bough.Factor(levels=range(20_000), at_decision=True)
+    assert bough.GaussianModel(TREE, factors={"user": most}).effects.n == 20_000
+
+
 def test_a_set_of_levels_has_one_order():
     assert bough.Factor({"kettle": {"new", "big", "red"}}).levels == ("big", "new", "red")
+    assert bough.Factor({"kettle": {"1", 1}}).levels == (1, "1")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: bough.Factor({"A", "B", "C"}), r"labels is \{'A', 'B', 'C'\}, a set, which has no order; give a map"),
+        (lambda: bough.Factor(levels=frozenset("AB"), at_decision=True), "levels is frozenset.*, a set, which has no"),
+        (lambda: bough.Statistics.from_rows(["a"], [1.0], factors={"store": {"n"}}), "level of 'store' is .*, a set"),
+        (lambda: shop().update(["kettle", "rake"], [1.0, 2.0], factors={"store": {"n", "s"}}), "'store' is .*, a set"),
+        (lambda: shop().update("kettle", 1.0, factors={"store": {"n"}}), "level of 'store' is {'n'}, a set"),
+        (lambda: shop().add(["x", "y"], "garden", factors={"brand": {"Acme", "Bolt"}}), "'brand' is .*, a set"),
+        (lambda: shop().update("kettle", 1.0, factors={"store": {"n": 1}}), "'store' is {'n': 1}; give one for all"),
+    ],
+)
+def test_a_set_is_no_column(given, message):
+    with pytest.raises(ValueError, match=message):
+        given()
+
+
+def shop():
+    store = bough.Factor(levels=["n", "s"], at_decision=True)
+    return bough.HierTS(bough.GaussianModel(TREE, factors={"brand": bough.Factor(BRANDS), "store": store}), seed=0)
+
+
+def test_columns_of_pyarrow_are_read_as_others_are():
+    table = pa.table({"brand": ["Acme", "Bolt", None, "Acme"], "store": ["n", "s", "n", "s"]})
+    assert table["brand"].type == pa.string()
+    assert bough.Factor(table["brand"]).levels == ("Acme", "Bolt")
+    assert bough.Factor(table["brand"].dictionary_encode()).levels == ("Acme", "Bolt")
+    assert bough.Factor(levels=table["store"].slice(0, 2), at_decision=True).levels == ("n", "s")
+    assert bough.Factor({"kettle": table["store"]}).levels == ("n", "s")
+    agent = shop()
+    agent.update(list(TREE.actions), [1.0] * 4, factors={"store": table["store"]})
+    sums = bough.Statistics.from_rows(list(TREE.actions), [1.0] * 4, factors={"store": table["store"]})
+    assert sums.factors["store"].tolist() == ["n", "s", "n", "s"]
+    agent.add(["mug", "jug"], "kitchen", factors={"brand": table["brand"].slice(0, 2)})
+    assert agent.posterior.effects("store", "polars")["observations"].to_list() == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +222,10 @@ def test_a_set_of_levels_has_one_order():
         (lambda: bough.BernoulliModel(TREE, factors={"brand": bough.Factor(BRANDS)}), "go with a bough.GaussianModel"),
         (lambda: bough.PoissonModel(TREE, factors={"brand": bough.Factor(BRANDS)}), "go with a bough.GaussianModel"),
         (lambda: bough.Factor.from_frame([1], "a", "b"), "frame is a list"),
+        (
+            lambda: bough.Factor.from_frame(pl.DataFrame({"a": ["kettle"], "b": [1.5]}), "a", "b"),
+            "a level in the column 'b' is 1.5, a float",
+        ),
         (lambda: bough.Factor.from_frame(pl.DataFrame({"a": [1]}), "a", "b"), "no column 'b'"),
     ],
 )

@@ -1,10 +1,16 @@
 """Agents with crossed factors: decisions have the exact law, and everything an agent does works."""
 
+import re
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 
 import bough
+import file_parts
+from bough import _storage
 from bough.inference.oracles.dense import DensePosterior
 
 TREE = bough.Tree.from_nested({"kitchen": ["kettle", "toaster", "mug"], "garden": ["spade", "rake"]})
@@ -137,6 +143,62 @@ def test_a_file_goes_on_where_the_agent_stood(tmp_path):
         for one in (agent, again):
             one.update("mug", 2.0, factors={"store": "south"})
         assert [again.decide() for _ in range(20)] == [agent.decide() for _ in range(20)]
+
+
+def test_an_older_bough_refuses_files_with_factors_and_reads_the_others(tmp_path):
+    """And files that were written before they had versions of their own are still read."""
+    store = {"store": ["north"]}
+    agent, plain = taught(refit=True), bough.HierTS(bough.GaussianModel(TREE), seed=0, refit=True)
+    sums = bough.Statistics.from_rows
+    path = tmp_path / "file.bough"
+    for kind, old, with_factors, without in (
+        ("model", 1, agent.posterior.model, plain.posterior.model),
+        ("model", 1, bough.GaussianModel(TREE, drift=9.0), plain.posterior.model),
+        ("posterior", 2, agent.posterior, plain.posterior),
+        ("agent", 2, agent, plain),
+        ("statistics", 1, sums(["kettle"], [1.0], factors=store), sums(["kettle"], [1.0])),
+    ):
+        without.save(path)
+        with _storage.read(path, kind, old) as contents:
+            assert contents.header["version"] == old
+        with_factors.save(path)
+        with (
+            pytest.raises(ValueError, match=f"has format version {old + 1}; this bough reads up to {old}"),
+            _storage.read(path, kind, old),
+        ):
+            pass
+        type(with_factors).load(path)
+        file_parts.change(path, {"version": old})
+        assert str(type(with_factors).load(path)) == str(with_factors)
+
+
+def test_a_refit_after_loading_is_that_of_the_agent_that_was_saved(tmp_path):
+    agent = taught(refit=True)
+    rng = np.random.default_rng(0)
+
+    def reward(*agents, n):
+        for _ in range(n):
+            action, store, reward = str(rng.choice(TREE.actions)), str(rng.choice(["north", "south"])), rng.normal()
+            for one in agents:
+                one.update(action, reward, factors={"store": store})
+
+    def variances(one):
+        model = one.posterior.model
+        return [factor.variance for factor in model.factors.values()] + [*model.classes.table, model.noise_variance]
+
+    reward(agent, n=20)
+    assert agent.posterior.model.factors["brand"].variance != 0.6  # which a refit changed
+    path = tmp_path / "agent.bough"
+    agent.save(path)
+    again = bough.HierTS.load(path)
+    reward(agent, again, n=30)
+    assert variances(again) == pytest.approx(variances(agent), rel=1e-10)
+    for odd in ([0.6, -1.0], [0.6], [0.6, np.nan]):
+        file_parts.change(path, given_factors=np.array(odd))
+        with pytest.raises(ValueError, match="is not a complete agent file"):
+            bough.HierTS.load(path)
+    file_parts.change(path, given_factors=None)  # as it was before they were kept
+    assert bough.HierTS.load(path)._refit._given.factors["brand"].variance != 0.6
 
 
 def test_rewards_fade_by_the_clock():
@@ -288,20 +350,15 @@ def test_what_does_not_know_of_factors_says_so():
 
 
 def test_a_mapping_of_a_new_table_speaks_of_its_own_actions_and_a_column_of_all():
-    def brands(agent):
-        effects, names = agent.posterior.model.effects, list(agent.posterior.model.tree.actions)
-        levels = effects.factor("brand").levels
-        return {name: [levels[i] for i in effects.of_action(names.index(name)).tolist()] for name in names}
-
     table = bough.Tree.from_nested({"kitchen": ["pot", "toaster", "mug", "new"], "garden": ["spade", "rake"]})
     agent = taught()
     agent.adopt(table, renamed={"kettle": "pot"}, factors={"brand": {"new": "Newco", "mug": None}})
-    assert brands(agent) == {
+    assert brands_of(agent) == {
         "pot": ["Acme"], "toaster": ["Bolt"], "mug": [], "new": ["Newco"], "spade": ["Acme"], "rake": []
     }  # fmt: skip
     agent = taught()
     agent.adopt(table, renamed={"kettle": "pot"}, factors={"brand": [None] * 5 + ["Acme"]})
-    assert brands(agent) == {name: [] for name in table.actions} | {table.actions[5]: ["Acme"]}
+    assert brands_of(agent) == {name: [] for name in table.actions} | {table.actions[5]: ["Acme"]}
 
 
 def test_a_posterior_that_has_observed_nothing_takes_any_factors():
@@ -318,3 +375,117 @@ def test_many_are_forgotten_at_once():
     agent.forget(["kettle", "spade", "mug"])
     other.update(["rake", "toaster"], [-0.1, 0.3], factors={"store": ["north", "south"]})
     assert agent.posterior.action_moments()[0] == pytest.approx(other.posterior.action_moments()[0], abs=1e-9)
+
+
+def brands_of(agent):
+    effects, names = agent.posterior.model.effects, list(agent.posterior.model.tree.actions)
+    levels = effects.factor("brand").levels
+    return {name: [levels[i] for i in effects.of_action(names.index(name)).tolist()] for name in names}
+
+
+TONIGHT = bough.Tree.from_nested({"kitchen": ["kettle", "toaster", "mug", "jug"], "garden": ["spade", "rake"]})
+
+
+def test_the_factors_of_a_model_hand_its_labels_on():
+    agent, first = taught(), shop().factors
+    assert first["brand"].labelled == [name for name in TREE.actions if name != "rake"]
+    assert first["store"].labelled is None
+    agent.adopt(TREE, factors={"brand": {"rake": "Newco", "kettle": "Bolt"}})
+    agent.add("jug", under="kitchen", factors={"brand": "Newco"})
+    more = {**first, "store": bough.Factor(levels=["south", "east"], at_decision=True)}
+    for factors in (first, more):
+        agent.adopt(TONIGHT.edited(remove=["mug"]), factors=factors)
+    wanted = {"kettle": ["Acme"], "toaster": ["Bolt"], "mug": ["Acme", "Bolt"], "spade": ["Acme"]}
+    assert brands_of(agent) == {**wanted, "rake": ["Newco"], "jug": ["Newco"]}  # which the first model had none of
+    assert agent.posterior.model.factors["store"].levels == ("north", "south", "east")
+    assert agent.posterior.model.factors["brand"].variance == 0.6
+    agent.update("jug", 1.0, factors={"store": "east"})
+
+
+def test_labels_of_a_new_table_are_a_mapping_from_factors_of_their_kind():
+    agent = taught()
+    brand = {"kettle": "Acme"}
+    for factors, message in (
+        ([brand], r"factors is \[.*\]; give a mapping, such as {\"brand\": "),
+        ("brand", "factors is 'brand'; give a mapping"),
+        (5, "factors is 5; give a mapping"),
+        (pl.DataFrame({"brand": ["Acme"]}), "give a mapping"),
+        (bough.Factor(brand), "give a mapping"),
+        ({"brand": bough.Factor(levels=["q"], at_decision=True)}, "one of the decision was given; give the labels of"),
+        ({"store": brand}, "'store' is a factor of the decision"),
+        ({"store": bough.Factor(brand)}, "'store' is a factor of the decision"),
+        ({"brand": bough.Factor({"kettel": "Acme"})}, "did you mean 'kettle'"),
+    ):
+        with pytest.raises((ValueError, KeyError), match=message):
+            agent.adopt(TONIGHT, factors=factors)
+    assert brands_of(agent) == brands_of(taught())
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [
+        (None, "the level of 'store' is None, a missing value; it has 'north', 'south'"),
+        (float("nan"), "the level of 'store' is nan, a missing value; it has"),
+        (pd.NA, "the level of 'store' is <NA>, a missing value; it has"),
+        (True, "the level of 'store' is True, a bool; a level is text"),
+        (1.5, "the level of 'store' is 1.5, a float; a level is text"),
+        ({"north"}, "the level of 'store' is {'north'}, a set"),
+    ],
+    ids=str,
+)
+def test_what_is_no_level_is_not_called_a_new_one(level, message):
+    agent = taught()
+    calls = [
+        lambda: agent.update("kettle", 1.0, factors={"store": level}),
+        lambda: agent.update(["kettle", "mug"], [1.0, 2.0], factors={"store": ["north", level]}),
+        lambda: agent.decide(factors={"store": level}),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=re.escape(message)) as caught:
+            call()
+        assert "add_level" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"the level of 'store' is .*; a level is text"):
+        agent.add_level("store", level)
+
+
+def test_a_level_of_several_is_no_level():
+    with pytest.raises(ValueError, match=r"the level of 'store' is \['north'\], a list; a level is text"):
+        taught().decide(factors={"store": ["north"]})
+    with pytest.raises(ValueError, match=r"the factor 'brand': a level is 1.5, a float"):
+        taught().adopt(TONIGHT, factors={"brand": {"kettle": 1.5}})
+    with pytest.raises(ValueError, match=r"the factor 'brand': a level is 1.5, a float"):
+        taught().add("whisk", "kitchen", factors={"brand": 1.5})
+
+
+def test_a_model_without_a_level_that_was_observed_needs_it_among_its_levels():
+    fewer = {**shop().factors, "store": bough.Factor(levels=["south"], at_decision=True)}
+    model = bough.GaussianModel(TREE, factors=fewer)
+    agent = taught()
+    for call in (lambda: agent.adopt(model), lambda: agent.posterior.on(model)):
+        with pytest.raises(
+            KeyError, match=r"unknown level 'north' of 'store', which rewards .*: put it into the lev"
+        ) as it:
+            call()
+        assert "add_level" not in str(it.value)
+    log = bough.Statistics.from_rows(ROWS[0], ROWS[1], factors=ROWS[2])
+    with pytest.raises(KeyError, match="it has 'south': put it into the levels of the factor"):
+        bough.fit_prior(TREE, log, factors=fewer)
+
+
+def test_a_frame_is_no_mapping_from_factors():
+    frame, plain = pl.DataFrame({"store": ["north"]}), bough.GaussianModel(TREE)
+    log = bough.Statistics.from_rows(["kettle"], [1.0])
+    for call in (
+        lambda: bough.TS(plain, seed=0).adopt(TONIGHT, factors=frame),
+        lambda: bough.HierTS(plain, seed=0).update("kettle", 1.0, factors=frame),
+        lambda: taught().update("kettle", 1.0, factors=frame),
+        lambda: taught().decide(factors=frame),
+        lambda: bough.GaussianModel(TREE, factors=frame),
+        lambda: bough.Statistics.from_rows(["kettle"], [1.0], factors=frame),
+        lambda: bough.fit_prior(TREE, log, factors=frame),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^factors is shape: \(1, 1\).*; (give a mapping|leave it out).*$"
+        ) as caught:
+            call()
+        assert "\n" not in str(caught.value)

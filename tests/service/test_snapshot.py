@@ -351,6 +351,23 @@ def test_the_snapshot_of_another_policy_or_model_is_refused():
             thawed(data, other, bough.HierTS)
 
 
+def test_an_older_bough_ignores_the_snapshot_of_a_model_with_factors():
+    base = MODELS["gaussian"]()
+    action, *_ = TREE.actions
+    crossed = bough.GaussianModel(TREE, factors={"brand": bough.Factor({action: "Acme"})})
+    data = encode(frozen(bough.HierTS(crossed), base), {})
+    with (
+        pytest.raises(ValueError, match="format version 2; this bough reads up to 1"),
+        _storage.unpacked(data, "snapshot", 1, "it"),
+    ):
+        pass
+    agent, _ = thawed(data, base, bough.HierTS)
+    assert agent.posterior.model.factors["brand"].labelled == [action]
+    other = encode(frozen(bough.HierTS(MODELS["gaussian"]()), base), {})
+    with _storage.unpacked(other, "snapshot", 1, "it") as contents:
+        assert "model" in contents.header
+
+
 def test_another_file_is_no_snapshot(tmp_path):
     base = MODELS["gaussian"]()
     bough.HierTS(base).save(tmp_path / "agent.bough")

@@ -24,6 +24,7 @@ from bough.data.encoding import encoded_log
 from bough.data.files import opened_log
 from bough.data.rows import Observations, check_intercept, with_intercept
 from bough.data.statistics import Statistics
+from bough.model.factors import level_name
 from bough.tree.name_columns import as_column, is_missing
 from bough.tree.names import NumberedNames, twin
 from bough.tree.tree import Tree
@@ -91,7 +92,7 @@ def summarise(
     named = _named(log, action, reward, context, weight, trials, exposure, intercept, features)
     levels = checked_level_columns(factors)
     with _opened(named.log, tree, named.columns._replace(levels=tuple(levels.values()))) as columns:
-        return _summarised(columns, tree, bad, tuple(levels)).arranged(named.features)
+        return _summarised(columns, tree, bad, levels).arranged(named.features)
 
 
 def checked_level_columns(factors: Any) -> dict[str, str]:
@@ -99,7 +100,9 @@ def checked_level_columns(factors: Any) -> dict[str, str]:
     if factors is None:
         return {}
     if not isinstance(factors, Mapping) or not all(isinstance(one, str) for pair in factors.items() for one in pair):
-        raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to names of columns")
+        raise ValueError(
+            f"factors is {_checks.shown(factors)}; give a mapping from names of factors to names of columns"
+        )
     return dict(factors)
 
 
@@ -185,7 +188,7 @@ def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[st
     return names
 
 
-def _summarised(columns: Columns, tree: Tree, bad: str, factors: tuple[str, ...] = ()) -> Statistics:
+def _summarised(columns: Columns, tree: Tree, bad: str, factors: Mapping[str, str] | None = None) -> Statistics:
     found = columns.grouped(columns.frame)
     n_rows, odd_values = int(found.rows.sum()), 0
     nodes = action_nodes(tree, found.keys)
@@ -201,7 +204,7 @@ def _summarised(columns: Columns, tree: Tree, bad: str, factors: tuple[str, ...]
         raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
     why = {"bad number": odd_values, "unknown action": unknown}
     skipped = {reason: n for reason, n in why.items() if n}
-    return _at_actions(tree, nodes, found, columns.n_context, skipped, factors)
+    return _at_actions(tree, nodes, found, columns.n_context, skipped, factors or {})
 
 
 # -- opening -------------------------------------------------------------------------------------
@@ -253,12 +256,13 @@ def _whole(key: Any) -> Any:
 
 
 def _at_actions(
-    tree: Tree, nodes: Integers, found: Groups, n_context: int, skipped: dict[str, int], factors: tuple[str, ...]
+    tree: Tree, nodes: Integers, found: Groups, n_context: int, skipped: dict[str, int], factors: Mapping[str, str]
 ) -> Statistics:
     """The sums of the groups that are actions, in the order of the tree, and then of the levels."""
     known = nodes >= 0
     columns = [
-        _sorted_codes([level for level, one in zip(column, known, strict=True) if one]) for column in found.levels
+        _sorted_codes([level_name(level, what) for level, one in zip(levels, known, strict=True) if one])
+        for levels, what in zip(found.levels, map(_called, factors.items()), strict=True)
     ]
     keys = np.column_stack([nodes[known], *(code for _, code in columns)])
     distinct, place = np.unique(keys, axis=0, return_inverse=True) if columns else np.unique(keys, return_inverse=True)
@@ -289,12 +293,21 @@ def _at_actions(
     return Statistics(as_column(names), **kept, skipped=skipped, factors=levels or None)
 
 
+def _called(factor: tuple[str, str]) -> str:
+    """What to call a level of a factor in an error, given the factor's name and its column."""
+    name, column = factor
+    return f"a level of {name!r}" + (f", in the column {column!r}," if column != name else "")
+
+
 def _sorted_codes(levels: list[Any]) -> tuple[list[Any], Integers]:
-    """The distinct levels, integers before text, and which of them each is."""
-    names = [_whole(level) for level in levels]
-    distinct = sorted(set(names), key=lambda name: (isinstance(name, str), name))
-    place = {name: i for i, name in enumerate(distinct)}
-    return distinct, np.array([place[name] for name in names], dtype=np.int64)
+    """The distinct levels, integers before text and that before tuples, and which of them each is."""
+
+    def order(level: Any) -> tuple[int, Any]:
+        return (2, str(level)) if isinstance(level, tuple) else (int(isinstance(level, str)), level)
+
+    distinct = sorted(set(levels), key=order)
+    place = {level: i for i, level in enumerate(distinct)}
+    return distinct, np.array([place[level] for level in levels], dtype=np.int64)
 
 
 def _complaint(

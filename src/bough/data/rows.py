@@ -282,9 +282,9 @@ def checked_levels_of_decision(model: Model, factors: Any) -> Floats | None:
 
 def refuse_factors(factors: Any) -> None:
     """Refuse levels of decisions, for a model without factors."""
-    if factors:
+    if not _checks.is_nothing(factors):
         raise ValueError(
-            f"factors is {factors!r:.80}, and the model has none; leave it out, or give the model such factors"
+            f"factors is {_checks.shown(factors)}, and the model has none; leave it out, or give the model such factors"
         )
 
 

@@ -14,13 +14,14 @@ import numpy as np
 from bough import _checks, _storage
 from bough._arrays import Flags, Floats, Integers, Names
 from bough.data.contexts import without_model
+from bough.model.factor_files import pack_levels, unpack_levels
 from bough.model.factors import level_name
 from bough.model.feature_names import checked_names, distinct_names, names_contents, order_of, restored_names, shown
 from bough.tree.files import pack_names, unpack_names
 from bough.tree.name_columns import as_column, is_bool, plain
 
 _KIND = "statistics"
-_VERSION = 1
+_VERSION = 2  # with factors of decisions; without them 1
 _SUMS = ("count", "sum_y", "sum_yy", "sum_xy", "sum_xx", "exposure")
 _ROUNDING = 1e-6  # relative: how far sums, in single precision too, may be from any that rows have
 _UNDERFLOW = float(np.finfo(np.float64).tiny)  # a row: squares below this are no longer exact
@@ -283,15 +284,15 @@ class Statistics:
         >>> bough.Statistics.load(path)
         Statistics(n_actions=2, n_rows=2)
         """
-        header: dict[str, Any] = {"kind": _KIND, "version": _VERSION, "skipped": dict(self.skipped)}
+        header: dict[str, Any] = {"kind": _KIND, "skipped": dict(self.skipped)}
         arrays = {**pack_names("actions", self.actions), **self._sums}
         if self.features is not None:
             header, arrays = {**header, "features": {}}, {**arrays, **names_contents(self.features)}
         if self.factors is not None:
             header["factors"] = list(self.factors)
             for i, column in enumerate(self.factors.values()):
-                arrays |= pack_names(f"factor_{i}", column)
-        _storage.write(path, header, arrays)
+                arrays |= pack_levels(f"factor_{i}", column)
+        _storage.write(path, {**header, "version": _storage.version_of(header, _VERSION, "factors")}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Statistics:
@@ -369,16 +370,18 @@ def _check_distinct(actions: Names, factors: Mapping[str, Names] | None) -> None
 
 def _checked_factors(factors: Any, n: int) -> dict[str, Names] | None:
     """Columns of the levels of decisions; None where there are none."""
-    if not factors and not isinstance(factors, str):
+    if _checks.is_nothing(factors):
         return None
     if not isinstance(factors, Mapping) or not all(isinstance(name, str) and name for name in factors):
-        raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to columns of levels")
+        raise ValueError(
+            f"factors is {_checks.shown(factors)}; give a mapping from names of factors to columns of levels"
+        )
     found = {}
     for name, column in factors.items():
-        if isinstance(column, tuple) or not _checks.is_list(column):
-            raise ValueError(f"the levels of {name!r} are {column!r:.80}; give one for each row")
-        _checks.refuse_masked(column, name)
-        levels = [level_name(one) for one in (column.tolist() if hasattr(column, "tolist") else list(column))]
+        if isinstance(column, tuple):
+            raise ValueError(f"the level of {name!r} is {column!r:.80}; give one for each row, in a list")
+        listed = _checks.column(column, f"the level of {name!r}", "one for each row, in a list")
+        levels = [level_name(one, f"a level of {name!r}") for one in listed]
         if len(levels) != n:
             raise ValueError(f"there are {len(levels)} levels of {name!r} for {n} actions; give one for each row")
         found[name] = as_column(levels)
@@ -390,7 +393,7 @@ def _restored_factors(contents: _storage.Contents, n: int) -> dict[str, Names] |
     names = contents.header.get("factors", [])
     if not isinstance(names, list) or len(set(map(str, names))) < len(names):
         raise ValueError(f"factors is {reprlib.repr(names)}; expected a list of names")
-    return {name: unpack_names(f"factor_{i}", contents, n) for i, name in enumerate(names)} or None
+    return {name: unpack_levels(f"factor_{i}", contents, n) for i, name in enumerate(names)} or None
 
 
 def _beside(one: Statistics, other: Statistics) -> dict[str, Names] | None:

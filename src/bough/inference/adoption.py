@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Nodes
 from bough.model.covariance import ClassCovariances
 from bough.model.labelling import relabelled
@@ -40,7 +41,7 @@ def plan_adoption(
     renamed: Mapping[Hashable, Hashable] | None,
     gone: Gone,
     weight: Callable[[int], float],
-    labels: Mapping[str, Any] | None = None,
+    labels: Any = None,
 ) -> Adoption:
     """What `adopt` is to do; nothing changes yet.
 
@@ -48,6 +49,10 @@ def plan_adoption(
     of an old action. `labels` has the levels of crossed factors of the actions of a new tree.
     """
     tree = given if isinstance(given, Tree) else given.tree
+    if labels is not None and not isinstance(labels, Mapping):
+        raise ValueError(
+            f'factors is {_checks.shown(labels)}; give a mapping, such as {{"brand": {{"kettle": "Acme"}}}}'
+        )
     if labels:
         given = _relabelled(old, given, labels, renamed)
     if tree is old.tree and not renamed:  # another prior at most: nobody comes or goes

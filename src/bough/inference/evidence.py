@@ -173,7 +173,7 @@ class CrossedEvidence(RewardEvidence):
             place, former = mine[name]
             used = np.unique(table[:, 3 + place].astype(np.int64))
             code = np.zeros(len(former.levels))
-            code[used] = [factor.code(former.levels[one], name) for one in used.tolist()]
+            code[used] = [factor.code_of_observed(former.levels[one], name) for one in used.tolist()]
             codes[:, i] = code[table[:, 3 + place].astype(np.int64)]
         keys, group = np.unique(np.column_stack([leaves, codes]), axis=0, return_inverse=True)
         rows = np.column_stack([joined(table[:, :3], group.ravel(), len(keys)), keys[:, 1:]])

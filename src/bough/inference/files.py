@@ -23,7 +23,7 @@ from bough.inference.scalar import ScalarEngine
 from bough.inference.search import Search
 from bough.tree.tree import Tree
 
-VERSION = 2
+VERSION = 3  # with crossed factors; without them 2
 _MOST_OBSERVATIONS = 2.0**63  # they are shown as integers
 _MOST_UNIFORMS = 2**32
 _LARGEST_NUMBER = 1e150  # whose square is a number

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bough._checks import is_among
+from bough._checks import is_among, is_nothing, shown
 from bough.data.statistics import Statistics
 from bough.model.effects import Effects
-from bough.model.factors import Factor
+from bough.model.factors import Factor, factor_of
 from bough.model.model import Model
 from bough.tree.tree import Tree
 
@@ -23,11 +23,11 @@ class CrossedFactors(NamedTuple):
     @classmethod
     def checked(cls, factors: Any, tree: Any, model: type[Model]) -> CrossedFactors:
         """What a user gives as factors; a `ValueError` where that goes with no fit."""
-        if not factors and not isinstance(factors, str):
+        if is_nothing(factors):
             return cls({}, {})
         if not isinstance(factors, Mapping):
             raise ValueError(
-                f'factors is {factors!r:.80}; give a mapping, such as {{"brand": brand_of_product, "store": "store"}}'
+                f'factors is {shown(factors)}; give a mapping, such as {{"brand": brand_of_product, "store": "store"}}'
             )
         if isinstance(tree, (list, tuple)):
             raise ValueError("factors were given, and several trees; learn them from one tree and its log")
@@ -60,7 +60,7 @@ class CrossedFactors(NamedTuple):
             if name in labels:
                 raise ValueError(f"a factor is called {name!r}, as a class of nodes is; give it another name")
             if name not in self.columns:
-                made[name] = one if isinstance(one, Factor) else Factor(one)
+                made[name] = factor_of(name, one)
                 continue
             if not is_among(name, log.factors or {}):
                 raise ValueError(
@@ -69,6 +69,8 @@ class CrossedFactors(NamedTuple):
             assert log.factors is not None
             seen = list(dict.fromkeys(log.factors[name].tolist()))
             made[name] = one if isinstance(one, Factor) else Factor(levels=seen, at_decision=True)
+            for level in seen:
+                made[name].code_of_observed(level, name)
         effects = Effects.checked(made, tree)
         empty = next((name for name, factor in effects.factors.items() if not factor.levels), None)
         if empty is not None:

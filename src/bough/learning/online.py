@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from bough.learning.forest import Forest
 from bough.learning.node_classes import NodeClasses
 from bough.learning.options import FitOptions, with_factors
 from bough.model.covariance import ClassCovariances, checked_classes
+from bough.model.factors import Factor
 from bough.model.files import own_parameters
 from bough.model.model import Model
 from bough.posterior import Posterior
@@ -114,6 +116,8 @@ class Refit:
         self._follow(posterior.model)
         given = self._given
         arrays = {"given_mean": np.asarray(given.mean), "given_covariances": given.classes.table}
+        if given.factors:
+            arrays["given_factors"] = np.array([factor.variance for factor in given.factors.values()])
         return {"given": given.likelihood.parameters()}, arrays
 
     def restore(self, contents: Contents) -> None:
@@ -126,7 +130,20 @@ class Refit:
             raise ValueError(f"given is {reprlib.repr(given)}; expected the parameters of the rewards")
         own = own_parameters(given, type(model))
         classes = checked_classes(model.classes.kind, model.classes.of_node, table, mean.size, model.is_scalar)
+        own |= {"factors": _restored_factors(model, contents)}
         self._given = replace(model, mean=float(mean) if model.is_scalar else mean, covariance=classes, **own)
+
+
+def _restored_factors(model: Model, contents: Contents) -> Mapping[str, Factor]:
+    """The factors of a model with the variances that were given; older files do not have these."""
+    factors: dict[str, Factor] = model.factors
+    if "given_factors" not in contents:
+        return factors
+    variances = contents.array("given_factors", np.float64, (len(factors),)).tolist()
+    return {
+        name: factor.with_variance(variance)
+        for (name, factor), variance in zip(factors.items(), variances, strict=True)
+    }
 
 
 def refitted(model: Model, statistics: Statistics) -> Model:

@@ -16,6 +16,7 @@ from bough.tree.name_columns import as_column
 from bough.tree.names import UnknownNameError
 from bough.tree.tree import Tree
 
+_MOST_LEVELS = 20_000  # the engine keeps a number for each pair of them: 3.2 GB
 _TAKEN = ("mean", "noise", "noise spread", "noise floor")  # what fits call other numbers
 
 
@@ -38,12 +39,15 @@ class Effects:
     def checked(cls, factors: Any, tree: Tree) -> Effects:
         """The effects of what a user gives as factors."""
         if not isinstance(factors, Mapping):
-            raise ValueError(f'factors is {factors!r:.80}; give a mapping, such as {{"brand": bough.Factor(labels)}}')
+            raise ValueError(
+                f'factors is {_checks.shown(factors)}; give a mapping, such as {{"brand": bough.Factor(labels)}}'
+            )
         for name, factor in factors.items():
             if not isinstance(name, str) or not name or name in _TAKEN:
                 raise ValueError(f"a factor is called {name!r}; give it another name, which is text")
             if not isinstance(factor, Factor):
                 raise ValueError(f"the factor {name!r} is a {type(factor).__name__}; give a bough.Factor")
+        _check_size(factors)
         return cls({name: factor.on(tree, name) for name, factor in factors.items()}, tree)
 
     @cached_property
@@ -118,9 +122,9 @@ class Effects:
         A factor has one level for all, or a list of n. A `ValueError` where one is missing or is no factor of the
         decision, and a `KeyError` where a level is not known.
         """
-        if not self.decided and not factors:
-            return None
         self._check_names(factors)
+        if not self.decided:
+            return None
         missing = [name for name, _, _ in self.decided if name not in (factors or {})]
         if missing:
             raise ValueError(
@@ -152,7 +156,9 @@ class Effects:
         known = [name for name, _, _ in self.decided]
         if not isinstance(factors, Mapping):
             example = known[0] if known else "store"
-            raise ValueError(f"factors is {factors!r:.80}; give a mapping from factors to levels, {{{example!r}: ...}}")
+            raise ValueError(
+                f"factors is {_checks.shown(factors)}; give a mapping from factors to levels, {{{example!r}: ...}}"
+            )
         for name in factors:
             if _checks.is_among(name, known):
                 continue
@@ -196,9 +202,10 @@ class Effects:
     def with_level(self, name: str, level: Any) -> dict[str, LabelledFactor]:
         """The factors with one more level; a `ValueError` where it is there already."""
         factor = self.factor(name)
-        if level_name(level) in factor.levels:
+        new = level_name(level, f"the level of {name!r}")
+        if new in factor.levels:
             raise ValueError(f"{name!r} has a level {level!r} already")
-        return {**self.factors, name: factor.with_levels((*factor.levels, level_name(level)))}
+        return {**self.factors, name: factor.with_levels((*factor.levels, new))}
 
     def is_same(self, other: Effects | None) -> bool:
         """Whether others, on the same tree, are the same."""
@@ -209,12 +216,23 @@ class Effects:
         )
 
 
+def _check_size(factors: Mapping[str, Factor]) -> None:
+    """Refuse more levels than there is room for."""
+    sizes = {name: len(factor.levels) for name, factor in factors.items()}
+    if sum(sizes.values()) > _MOST_LEVELS:
+        name = max(sizes, key=lambda one: sizes[one])
+        raise ValueError(
+            f"the factors have {sum(sizes.values()):,} levels, of which {name!r} has {sizes[name]:,}; there is room "
+            f"for {_MOST_LEVELS:,} in all, with a number for each pair of them: call rare levels by one name, such as "
+            "'other', or leave the factor out"
+        )
+
+
 def _codes_of(factor: Factor, name: str, given: Any, n: int) -> Nodes:
     """(n,) the places of levels: one for all, or a list of them."""
     if isinstance(given, tuple) or not _checks.is_list(given):
         return np.full(n, factor.code(given, name), dtype=np.int32)
-    _checks.refuse_masked(given, name)
-    column = given.tolist() if hasattr(given, "tolist") else list(given)
+    column = _checks.column(given, f"the level of {name!r}", "one for all rewards, or a list with one for each")
     if len(column) != n:
         raise ValueError(f"there are {len(column)} levels of {name!r}; give {n}, one for each reward")
     return np.array([factor.code(level, name) for level in column], dtype=np.int32)

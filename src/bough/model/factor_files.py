@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from bough._arrays import Names
 from bough._storage import Contents
 from bough.model.effects import Effects
 from bough.model.factors import LabelledFactor, checked_levels, checked_variance
+from bough.tree.files import pack_names, unpack_names
+from bough.tree.name_columns import as_column
 from bough.tree.tree import Tree
 
 _MOST_FACTORS = 1_000
@@ -50,6 +53,29 @@ def restored_factors(contents: Contents, tree: Tree) -> dict[str, LabelledFactor
         start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         found[name] = LabelledFactor.of(tree, levels, variance, at_decision, start, labels)
     return found
+
+
+def pack_levels(prefix: str, levels: Names) -> dict[str, np.ndarray[Any, Any]]:
+    """A column of levels as arrays: names, of which a pair has several, one after the other."""
+    values = levels.tolist()
+    sizes = np.array([len(level) if isinstance(level, tuple) else 0 for level in values], dtype=np.int32)
+    if not sizes.any():
+        return pack_names(prefix, levels)
+    parts = [part for level in values for part in (level if isinstance(level, tuple) else (level,))]
+    return {**pack_names(prefix, as_column(parts)), f"{prefix}_sizes": sizes}
+
+
+def unpack_levels(prefix: str, contents: Contents, n: int) -> Names:
+    """What `pack_levels` packed: n levels."""
+    if f"{prefix}_sizes" not in contents:
+        return unpack_names(prefix, contents, n)
+    sizes = contents.array(f"{prefix}_sizes", np.int32, (n,))
+    if sizes.min(initial=0) < 0:
+        raise ValueError(f"{prefix}_sizes has numbers below zero")
+    ends = np.cumsum(np.maximum(sizes, 1), dtype=np.int64)
+    parts = unpack_names(prefix, contents, int(ends[-1]) if n else 0).tolist()
+    rows = zip(ends.tolist(), sizes.tolist(), strict=True)
+    return as_column([tuple(parts[end - size : end]) if size else parts[end - 1] for end, size in rows])
 
 
 def _listed(levels: Any) -> list[Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -93,12 +92,8 @@ class Factor:
         kept = collected(table)
         for column in (action, level):
             position(column, kept.columns, "the frame")
-        labels: dict[Hashable, list[Any]] = {}
-        for name, one in zip(kept[action].to_list(), kept[level].to_list(), strict=True):
-            if is_missing(name):
-                raise ValueError(f"the column {action!r} has a null; leave the row out")
-            own = labels.setdefault(plain(name), [])
-            own += [] if is_missing(one) else one if isinstance(one, list) else [one]
+        whose = f"the column {action!r}", f"a level in the column {level!r}"
+        labels = _gathered(kept[action].to_list(), kept[level].to_list(), *whose)
         return cls(labels, levels=levels, variance=variance)
 
     def __repr__(self) -> str:
@@ -112,14 +107,35 @@ class Factor:
         return {level: i for i, level in enumerate(self.levels)}
 
     def code(self, level: Any, name: str) -> int:
-        """The place of a level, or a `KeyError` that names the factor and what would be right."""
+        """The place of a level; a `KeyError` where it is not known, and a `ValueError` where it cannot be one."""
         try:
             found = -1 if is_bool(level) else self._codes.get(plain(level), -1)
         except TypeError:
             found = -1
-        if found < 0:
-            raise unknown_level(level, name, self.levels)
-        return found
+        if found >= 0:
+            return found
+        if is_missing(level):
+            raise ValueError(f"the level of {name!r} is {level!r}, a missing value; {self._hint}")
+        level_name(level, f"the level of {name!r}")
+        raise UnknownNameError(
+            f"unknown level {level!r:.60} of {name!r}; {self._hint}; add a new one with "
+            f"add_level({name!r}, {level!r:.60})"
+        )
+
+    def code_of_observed(self, level: Hashable, name: str) -> int:
+        """The place of a level that rewards were observed at; a `KeyError` where a new model lacks it."""
+        if level not in self._codes:
+            raise UnknownNameError(
+                f"unknown level {level!r:.60} of {name!r}, which rewards were observed at; {self._hint}: put it into "
+                "the levels of the factor"
+            )
+        return self._codes[level]
+
+    @property
+    def _hint(self) -> str:
+        """What to say of the levels where one is not among them."""
+        more = f" and {len(self.levels) - _SHOWN:,} more" if len(self.levels) > _SHOWN else ""
+        return f"it has {', '.join(map(repr, self.levels[:_SHOWN])) or 'none yet'}{more}"
 
     def with_variance(self, variance: float) -> Self:
         """The same levels and labels with another variance of the effects.
@@ -148,7 +164,7 @@ class Factor:
 
 
 class LabelledFactor(Factor):
-    """A factor as a model has it: on a tree."""
+    """A factor as a model has it: on a tree. Given to another tree, it labels the actions that have levels here."""
 
     _tree: Tree
     _start: Integers
@@ -165,6 +181,11 @@ class LabelledFactor(Factor):
         made.levels, made.variance, made.at_decision = tuple(levels), variance, at_decision
         made._tree, made._start, made._labels = tree, start, labels
         return made
+
+    @property
+    def labelled(self) -> list[Any] | None:
+        """The actions that have levels; None where these are the decision's."""
+        return None if self.at_decision else self._tree.actions[np.diff(self._start) > 0].tolist()
 
     def on(self, tree: Tree, name: str) -> LabelledFactor:  # noqa: ARG002
         """The factor on another tree: actions of the same names keep their labels, and others have none."""
@@ -219,17 +240,18 @@ def taken(start: Integers, values: Nodes, place: Integers) -> tuple[Integers, No
     return new_start, values[which]
 
 
-def unknown_level(level: Any, name: str, levels: Sequence[Hashable]) -> UnknownNameError:
-    """What to raise for a level that a factor does not have."""
-    known = ", ".join(map(repr, levels[:_SHOWN])) + (f" and {len(levels) - _SHOWN:,} more" * (len(levels) > _SHOWN))
-    return UnknownNameError(
-        f"unknown level {level!r:.60} of {name!r}; it has {known or 'none yet'}; add a new one with "
-        f"add_level({name!r}, {level!r:.60})"
-    )
+def factor_of(name: str, given: Any) -> Factor:
+    """What is given as the factor of that name: one, or its labels."""
+    if isinstance(given, Factor):
+        return given
+    try:
+        return Factor(given)
+    except ValueError as error:
+        raise ValueError(f"the factor {name!r}: {error}") from None
 
 
-def level_name(level: Any) -> Hashable:
-    """A level's name, checked."""
+def level_name(level: Any, what: str = "a level") -> Hashable:
+    """A level's name, checked; `what` is what to call it in an error."""
     one = plain(level)
     if isinstance(one, tuple) and one and all(isinstance(plain(part), (str, int)) for part in one):
         if not any(map(is_bool, one)):
@@ -238,17 +260,15 @@ def level_name(level: Any) -> Hashable:
         return int(one)
     if isinstance(one, bool) or not isinstance(one, (str, int)):
         raise ValueError(
-            f"a level is {reprlib.repr(level)}, a {type(level).__name__}; a level is text, an integer, or a tuple of "
-            "them, and an action with several levels has a list"
+            f"{what} is {_checks.shown(level)}, a {type(level).__name__}; a level is text, an integer, or a tuple "
+            "of them"
         )
     return one
 
 
 def checked_levels(levels: Any) -> tuple[Hashable, ...]:
     """The names of levels, or a `ValueError` that says what is wrong with them."""
-    if not _checks.is_list(levels) or isinstance(levels, Mapping):
-        raise ValueError(f"levels is {reprlib.repr(levels)}; give a list of their names")
-    names = [level_name(one) for one in levels]
+    names = [level_name(one) for one in _checks.column(levels, "levels", "a list of their names")]
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"levels has {twice!r} twice; name each once")
@@ -283,16 +303,13 @@ class _Given:
             )
         if isinstance(labels, Mapping):
             return cls(list(map(plain, labels)), list(map(_labels_of_one, labels.values())))
-        if not _checks.is_list(labels):
-            raise ValueError(f"labels is {reprlib.repr(labels)}; give a mapping from actions to levels, or a column")
         if hasattr(labels, "columns"):
             raise ValueError(
                 "labels is a frame; give bough.Factor.from_frame(frame, action=..., level=...), or a mapping"
             )
-        _checks.refuse_masked(labels, "label")
-        if hasattr(labels, "to_dict") and not hasattr(labels.index, "step"):  # of pandas, with actions for an index
-            return cls.of(labels.to_dict())
-        column = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        if _goes_by_index(labels):
+            return cls.of(_gathered(labels.index.tolist(), labels.tolist(), "the index", "a level"))
+        column = _checks.column(labels, "labels", "a mapping from actions to levels, or a column")
         return cls(None, list(map(_labels_of_one, column)))
 
     def on(self, tree: Tree, codes: Mapping[Hashable, int], name: str) -> tuple[Integers, Nodes]:
@@ -319,18 +336,45 @@ class _Given:
         return start, np.array([c for own in labels for c in sorted(codes[one] for one in own)], dtype=np.int32)
 
 
-def _labels_of_one(given: Any) -> tuple[Hashable, ...]:
+def _goes_by_index(labels: Any) -> bool:
+    """Whether labels are a Series of pandas whose index has the actions; one that numbers all rows has none."""
+    if not hasattr(labels, "to_dict"):
+        return False
+    index = labels.index
+    if index.name is not None:  # such as that of set_index, which may be a range too
+        return True
+    if hasattr(index, "step") and (index.start, index.step) == (0, 1):
+        return False
+    if index.inferred_type in ("integer", "floating"):
+        raise ValueError(
+            "labels is a Series whose index has no name and holds numbers, which may be those of the rows of a table; "
+            "give bough.Factor.from_frame(frame, action=..., level=...), or dict(zip(actions, levels))"
+        )
+    return True
+
+
+def _gathered(actions: list[Any], levels: list[Any], index: str, level: str) -> dict[Hashable, list[Hashable]]:
+    """The levels of each action, of a table that may have several rows of it; the words are for errors."""
+    labels: dict[Hashable, list[Hashable]] = {}
+    for name, given in zip(actions, levels, strict=True):
+        if is_missing(name):
+            raise ValueError(f"{index} has a null; leave the row out")
+        labels.setdefault(plain(name), []).extend(_labels_of_one(given, level))
+    return labels
+
+
+def _labels_of_one(given: Any, what: str = "a level") -> tuple[Hashable, ...]:
     """The distinct levels of one action."""
-    if isinstance(given, (list, set, frozenset, np.ndarray)) or (
-        _checks.is_list(given) and not isinstance(given, tuple)
-    ):
-        several: Iterable[Any] = given.tolist() if isinstance(given, np.ndarray) else given
-        if isinstance(given, Mapping):
-            raise ValueError(f"an action has {reprlib.repr(given)}; give its level, or a list of them")
-        if isinstance(given, (set, frozenset)):  # whose order is another one in each process
-            several = sorted(given, key=str)
-        return tuple(dict.fromkeys(level_name(one) for one in several if not is_missing(one)))
-    return () if is_missing(given) else (level_name(given),)
+    return tuple(dict.fromkeys(level_name(one, what) for one in _several(given) if not is_missing(one)))
+
+
+def _several(given: Any) -> list[Any]:
+    """What is given for the levels of one action, as a list, whether it is one, a list or a set of them."""
+    if isinstance(given, (set, frozenset)):  # whose order is another one in each process
+        return sorted(given, key=lambda one: (str(one), type(one).__name__))
+    if isinstance(given, tuple) or not _checks.is_list(given):
+        return [given]
+    return _checks.column(given, "the level of an action", "its level, or a list of them")
 
 
 def _levels_of(given: _Given, levels: tuple[Hashable, ...] | None) -> tuple[Hashable, ...]:

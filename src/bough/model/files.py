@@ -20,13 +20,14 @@ from bough.model.model import Model
 from bough.tree.files import has_at_most, restored_tree, tree_arrays, tree_header
 
 _KIND = "model"
-_VERSION = 1
+_VERSION = 2  # with crossed factors or drift; without them 1
 
 
 def write_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model's file."""
     header, arrays = model_contents(model)
-    _storage.write(path, {**header, "kind": _KIND, "version": _VERSION}, arrays)
+    version = _storage.version_of(header, _VERSION, "factors", "drift")
+    _storage.write(path, {**header, "kind": _KIND, "version": version}, arrays)
 
 
 def read_model(path: str | os.PathLike[str], features: Any = None) -> Model:

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bough import _checks
-from bough.model.factors import Factor
+from bough._arrays import Flags
+from bough.model.factors import Factor, LabelledFactor, factor_of
 from bough.model.model import Model
 
 _Model = TypeVar("_Model", bound=Model)
@@ -33,7 +34,7 @@ def labelled(model: Model, names: Sequence[Hashable], labels: Any) -> dict[str, 
         factor = model.effects.factor(name)
         if factor.at_decision:
             raise ValueError(f"{name!r} is a factor of the decision, and no action has a level of it; leave it out")
-        own = Factor(_by_name(name, names, given))
+        own = factor_of(name, _by_name(name, names, given))
         for level in own.levels:
             factor.code(level, name)
         found[name] = own
@@ -48,12 +49,11 @@ def _by_name(factor: str, names: Sequence[Hashable], given: Any) -> Mapping[Hash
         return given
     if len(names) == 1:
         return {names[0]: given}
-    if isinstance(given, tuple) or not _checks.is_list(given) or len(given) != len(names):
-        raise ValueError(
-            f"the factor {factor!r} has {reprlib.repr(given)} for {len(names)} actions; give one level for each, in a "
-            "list or a mapping"
-        )
-    return dict(zip(names, given, strict=True))
+    wanted = "one level for each, in a list or a mapping"
+    levels = [] if isinstance(given, tuple) else _checks.column(given, f"the level of {factor!r}", wanted)
+    if len(levels) != len(names):
+        raise ValueError(f"the factor {factor!r} has {reprlib.repr(given)} for {len(names)} actions; give {wanted}")
+    return dict(zip(names, levels, strict=True))
 
 
 def with_labels(model: _Model, factors: Mapping[str, Factor]) -> _Model:
@@ -73,19 +73,35 @@ def with_labels(model: _Model, factors: Mapping[str, Factor]) -> _Model:
 def relabelled(model: Model, labels: Mapping[str, Any]) -> dict[str, Factor]:
     """The factors of a model on a new table that comes with labels; levels that are new come last.
 
-    A mapping has those of some actions, and others keep theirs; a column has them all.
+    A mapping has those of some actions, and others keep theirs; a column has them all. Variances stay the model's.
     """
     assert model.effects is not None
-    tree, found = model.tree, dict(model.effects.factors)
+    found: dict[str, Factor] = dict(model.effects.factors)
     for name, given in labels.items():
-        factor = model.effects.factor(name)
-        if factor.at_decision:
-            raise ValueError(f"{name!r} is a factor of the decision, and no action has a level of it; leave it out")
-        new = given if isinstance(given, Factor) else Factor(given)
-        theirs, every = new.on(tree, name), np.arange(tree.n_actions)
-        mine = np.full(tree.n_actions, -1, dtype=np.int64)
-        if new.labelled is not None:
-            mine[:] = every
-            mine[np.searchsorted(tree.leaves, tree.action_nodes(new.labelled))] = -1
-        found[name] = factor.beside(tree, mine, theirs, every)
-    return found  # type: ignore[return-value]
+        factor, every = model.effects.factor(name), np.arange(model.tree.n_actions)
+        new = _of_the_same_kind(factor, name, given)
+        theirs = new.on(model.tree, name)
+        found[name] = factor.beside(model.tree, np.where(_named_by(new, theirs), -1, every), theirs, every)
+    return found
+
+
+def _of_the_same_kind(factor: Factor, name: str, given: Any) -> Factor:
+    """What is given for a factor, as one that is of the actions, or of the decision, as that is."""
+    if factor.at_decision and not (isinstance(given, Factor) and given.at_decision):
+        raise ValueError(f"{name!r} is a factor of the decision, and no action has a level of it; leave it out")
+    if isinstance(given, Factor) and given.at_decision and not factor.at_decision:
+        raise ValueError(
+            f"{name!r} is a factor of the actions, and one of the decision was given; give the labels of actions, or "
+            "leave it out"
+        )
+    return factor_of(name, given)
+
+
+def _named_by(given: Factor, on_tree: LabelledFactor) -> Flags:
+    """(K,) which actions a factor says the levels of; it says those of all where it was made of a column."""
+    tree, names = on_tree._tree, given.labelled
+    if isinstance(given, LabelledFactor):  # which may have actions that the tree does not have
+        return np.diff(on_tree._start) > 0
+    named = np.full(tree.n_actions, names is None)
+    named[np.searchsorted(tree.leaves, tree.action_nodes(names or []))] = True
+    return named

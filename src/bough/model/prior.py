@@ -38,7 +38,7 @@ class TreePrior:
         features, names = checked_features(self.features, None if self.is_scalar else self.dim)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "_feature_names", names)
-        effects = Effects.checked(self.factors, self.tree) if self.factors else None
+        effects = None if _checks.is_nothing(self.factors) else Effects.checked(self.factors, self.tree)
         object.__setattr__(self, "factors", effects.factors if effects else {})
         object.__setattr__(self, "_effects", effects)
 

@@ -15,14 +15,15 @@ from bough._storage import Contents
 from bough.policy_table import POLICIES
 
 _KIND = "agent"
-VERSION = 2
+VERSION = 3  # with crossed factors; without them 2
 MOST = 2**63  # observations, which are shown as integers
 _GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")  # numpy's own
 
 
 def write(path: str | os.PathLike[str], policy: str, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write the file of a policy of that name."""
-    _storage.write(path, {**header, "policy": policy, "kind": _KIND, "version": VERSION}, arrays)
+    version = _storage.version_of(header, VERSION, "factors")
+    _storage.write(path, {**header, "policy": policy, "kind": _KIND, "version": version}, arrays)
 
 
 @contextmanager

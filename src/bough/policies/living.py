@@ -270,7 +270,8 @@ class LivingPolicy(LoggedPolicy):
         A retired action that the table lists is restored; the agent's own tree, `agent.posterior.model.tree`, is no
         table, and leaves all as it is. With a tree the prior stays what it is, by depth or height. `factors` has the
         levels that actions of the table have of the model's crossed factors, as labels of a `Factor`: a column is for
-        all actions, and known ones that a mapping leaves out keep their levels. New levels are added.
+        all actions, and known ones that a mapping leaves out keep their levels. New levels are added. Factors are
+        taken too, such as `model.factors`, but for their variances, which stay the agent's.
 
         >>> import bough
         >>> old = bough.Tree.from_nested({"kitchen": ["kettle", "toaster"], "garden": ["spade", "kite"]})

@@ -23,7 +23,7 @@ from bough.model.model import Model
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.tree.catalogue import Catalogue
 
-_KIND, _VERSION = "snapshot", 1
+_KIND, _VERSION = "snapshot", 2  # with a model that has crossed factors; without one 1
 _WHAT = "the snapshot"
 _MODEL = "model_"  # before the names of the model's arrays
 _OWN = "own_"  # before those of the caller's
@@ -111,7 +111,8 @@ def encode(frozen: Frozen, header: Mapping[str, Any], own: Mapping[str, Any] | N
         known["model"], parts = model_contents(model)
         arrays |= {f"{_MODEL}{name}": array for name, array in parts.items()}
     arrays |= {f"{_OWN}{name}": array for name, array in (own or {}).items()}
-    known |= {"policy": frozen.policy, "own": dict(header), "kind": _KIND, "version": _VERSION}
+    version = _storage.version_of(known.get("model", {}), _VERSION, "factors")
+    known |= {"policy": frozen.policy, "own": dict(header), "kind": _KIND, "version": version}
     return _storage.packed(known, arrays, _WHAT)
 
 
