@@ -4,6 +4,7 @@ import csv
 import json
 import sys
 from datetime import date
+from itertools import pairwise
 from typing import get_args
 
 import matplotlib.pyplot as plt
@@ -327,8 +328,16 @@ def test_every_figure_has_one_size_and_one_font_and_says_which_way_regret_is_bet
         assert labels
         assert all("is better" in label for label in labels)
         assert len(figure.legends) == 1
+        assert "runs; bands and error bars are one standard error" in figure.legends[0].get_title().get_text()
         pictures = save_figure(figure, tmp_path / "figure")
         assert plt.imread(pictures[0]).shape[:2] == (608, 1600)  # 160 dots per inch
+
+
+def test_error_bars_of_equal_regrets_stand_side_by_side():
+    figure = draw(SYNTHETIC["branching"], widths(lambda b: 100.0))
+    bars = [container.lines[0].get_xdata() for container in figure.axes[-1].containers]
+    for one, other in pairwise(bars):
+        np.testing.assert_allclose(other - one, 0.12)
 
 
 def test_a_report_of_some_experiments_says_which_were_not_run():

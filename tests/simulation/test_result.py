@@ -8,6 +8,8 @@ from scipy.stats import ttest_1samp
 
 import bough
 import file_parts
+from bough.plotting import colour
+from bough.policy_table import POLICIES as POLICY_TABLE
 
 matplotlib.use("Agg")
 
@@ -83,16 +85,54 @@ def test_curves_are_labelled_where_they_end_and_bands_are_of_95_percent():
     assert at_the_end.max() == pytest.approx(RUN.mean("HierTS")[-1] + half, rel=1e-4)
 
 
-def test_labels_of_curves_that_end_together_are_apart():
+def ending_near(*names, apart=1e-3):
     regret = np.cumsum(np.ones((4, 50)), axis=1)
-    names = ("a", "b", "c", "d")
-    same = {name: regret + 1e-3 * i for i, name in enumerate(names)}
+    same = {name: regret + apart * i for i, name in enumerate(names)}
     tried, seconds = ({name: np.ones(4) for name in names} for _ in range(2))
-    axes = bough.Simulation(same, tried, seconds, 9, 1.0).plot()
+    return bough.Simulation(same, tried, seconds, 9, 1.0)
+
+
+def distances_of_labels(axes):
+    """In heights of a line of text."""
     axes.figure.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
-    middles = [box.y0 + box.height / 2 for box in boxes]
-    assert np.diff(middles).min() > 0.9 * 11.0 * axes.figure.dpi / 72.0
+    return np.diff([box.y0 + box.height / 2 for box in boxes]) / (11.0 * axes.figure.dpi / 72.0)
+
+
+def test_labels_of_curves_that_end_together_are_apart():
+    assert distances_of_labels(ending_near("a", "b", "c", "d").plot()).min() > 0.9
+
+
+def test_labels_follow_their_curves_when_limits_change():
+    axes = ending_near("a", "b", "c", "d", apart=20.0).plot()
+    assert distances_of_labels(axes).min() > 2.0
+    axes.set_ylim(0.0, 20_000.0)
+    distances = distances_of_labels(axes)
+    assert 0.9 < distances.min() <= distances.max() < 1.2
+    middle = np.mean([text.get_window_extent().y0 + text.get_window_extent().height / 2 for text in axes.texts])
+    assert middle == pytest.approx(axes.transData.transform((50, 80))[1], abs=2.0)
+
+
+def test_what_is_drawn_later_is_seen():
+    axes = RUN.plot()
+    axes.plot([1, 30], [0.0, 5_000.0])
+    assert axes.get_ylim()[1] > 5_000.0
+    assert axes.get_ylim()[0] == 0.0
+
+
+def test_policies_have_a_legend_in_axes_of_the_users_own_and_where_names_are_long():
+    _, own = plt.subplots()
+    for axes in (RUN.plot(own), ending_near("a", "a policy with a long name").plot()):
+        assert not axes.texts
+        assert len(axes.get_legend().get_texts()) == len(axes.lines)
+
+
+def test_a_policy_of_ones_own_has_a_colour_unlike_all_of_boughs():
+    to_rgb = matplotlib.colors.to_rgb
+    names = [*POLICY_TABLE, "mine", "yours"]
+    shades = np.array([to_rgb(colour(name, names)) for name in names])
+    for own in shades[-2:]:
+        assert np.sort(np.linalg.norm(shades - own, axis=1))[1] > 0.3
 
 
 # -- files ---------------------------------------------------------------------------------------------

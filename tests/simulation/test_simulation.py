@@ -242,7 +242,7 @@ def test_a_plot_has_a_line_and_a_band_for_each_policy():
     axes = bough.simulate(PROBLEM, {"HierTS": bough.HierTS, "TS": bough.TS}, rounds=7, runs=3, seed=0).plot()
     assert [line.get_label() for line in axes.lines] == ["HierTS", "TS"]
     assert len(axes.collections) == 2
-    assert axes.get_xlabel() == "round"
+    assert axes.get_xlabel() == "round (mean of 3 runs with 95% bands)"
 
 
 def test_summary_names_every_policy():

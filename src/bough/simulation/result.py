@@ -131,14 +131,14 @@ class Simulation:
         """Draw the mean regret of each policy against rounds, with 95% bands; returns the axes. Needs matplotlib.
 
         A band is where the mean of very many runs is likely to be. `compare` has the interval of a difference, which
-        is mostly narrower.
+        is mostly narrower. Policies are named where their curves end; in axes of your own, and where names are long, in
+        a legend. Draw into the axes whatever else belongs there, and call their `legend()` again.
         """
-        from bough.plotting import plot_labelled_regret  # matplotlib loads when something is drawn
+        from bough.plotting import plot_regret  # matplotlib loads when something is drawn
 
         width = _quantile(0.95, self.runs)
-        return plot_labelled_regret(
-            {one: (self.mean(one), width * self.standard_error(one)) for one in self.regret}, ax
-        )
+        curves = {one: (self.mean(one), width * self.standard_error(one)) for one in self.regret}
+        return plot_regret(curves, self.runs, ax)
 
     # -- files ---------------------------------------------------------------------------------
 
