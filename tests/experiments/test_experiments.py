@@ -156,7 +156,10 @@ def test_each_constant_of_the_bound_has_a_verdict_where_its_premise_holds():
     two = synthetic.c_is_two(both)
     assert (two.verdict, two.holds) == ("holds in part", "in Problem 1")
     assert "1 + 2^h, up to 129" in two.measured  # 1 + 2^7
-    assert synthetic.c_is_two(both[:7]).verdict == "holds"
+    assert two.claim == "c = 2 in both problems"
+    alone = synthetic.c_is_two(both[:7])
+    assert (alone.verdict, alone.claim) == ("holds", "c = 2 in Problem 1, the one that was played")
+    assert alone.measured.endswith("holds in 7 of 7 cells")
     assert synthetic.c_is_two(both[7:]).verdict == "does not hold"
     assert not any("with c = 2" in claim.claim for claim in synthetic.claims(both[7:]))
 
