@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from typing import get_args
@@ -127,6 +128,27 @@ def test_too_little_data_decides_nothing():
         for h in range(1, 8)
     ]
     assert heights.grows_linearly(wild).verdict == "undecided"
+
+
+@pytest.mark.parametrize("runs", [2, 5, 9])
+def test_a_handful_of_runs_decides_nothing_that_is_measured(runs):
+    def few(results):
+        return [replace(r, final={name: final[:runs] for name, final in r.final.items()}) for r in results]
+
+    swept = few(widths(lambda b: 10.0))
+    deep = few(depths("constant", lambda h: float(h)))
+    judged = [*branching.claims(swept), heights.grows_linearly(deep), synthetic.baselines_are_close(swept)]
+    judged += [synthetic.below_the_bound(swept, "lemma"), by_gaps([(swept[0], "TS", "HierTS")], "", "")]
+    assert [claim.verdict for claim in judged] == 6 * ["undecided"]
+
+
+def test_a_difference_is_significant_where_students_interval_says_so():
+    cell = SyntheticCell("constant", 2, 1)
+    gaps = np.linspace(-1.0, 1.0, 10)
+    for shift, verdict in ((2.25, "undecided"), (2.27, "holds")):  # t with 9 degrees of freedom: 2.262
+        better = 100.0 - gaps - shift * gaps.std(ddof=1) / 10**0.5
+        found = by_gaps([(result(cell, {"TS": np.full(10, 100.0), "HierTS": better}), "TS", "HierTS")], "", "")
+        assert found.verdict == verdict
 
 
 def test_close_baselines_are_judged_by_the_data():
@@ -375,7 +397,7 @@ def test_claims_of_pooled_cells_stand_once_behind_the_last_experiment_that_has_a
         "The gain over FlatTS grows with the branching factor",
         "Problem 2",
         "TS and FlatTS are close to each other",
-        "c = 2 in both problems",
+        "c = 2 in Problem 2, the one that was played",
         "HierTS's regret is below the bound of Theorem 1 with the c of Lemma 4",
         "HierTS's regret is below the bound of Theorem 1 with the telescoped constant",
         "The bound with the c of Lemma 4 is below the regret of uniform play",
