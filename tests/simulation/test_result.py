@@ -57,6 +57,19 @@ def test_a_comparison_the_other_way_round_has_the_other_sign():
     assert one.is_clear == other.is_clear == (one.low > 0.0 or one.high < 0.0)
 
 
+@pytest.mark.parametrize(
+    ("middle", "low", "high", "said"),
+    [
+        (33.4, -0.27, 67.1, "33.4 of regret after 30 rounds (99% interval -0.3 to 67.1, paired over 8 runs): not sig"),
+        (33.4, 0.04, 66.8, "33.40 of regret after 30 rounds (99% interval 0.04 to 66.80, paired over 8 runs): b has"),
+        (-82.0, -139.0, -26.2, "-82 of regret after 30 rounds (99% interval -139 to -26, paired over 8 runs): a has"),
+        (0.0, -5.0, 5.0, "0 of regret after 30 rounds (99% interval -5 to 5, paired over 8 runs): not significant"),
+    ],
+)
+def test_a_comparison_says_on_which_side_of_zero_its_interval_is_and_who_has_less_regret(middle, low, high, said):
+    assert str(bough.Comparison("a", "b", middle, low, high, 0.99, 8, 30)).startswith(f"a - b: {said}")
+
+
 def test_a_policy_is_as_good_as_itself():
     same = RUN.compare("TS", "TS")
     assert (same.difference, same.low, same.high, same.is_clear) == (0.0, 0.0, 0.0, False)

@@ -42,7 +42,8 @@ class Simulation:
     tried: dict[str, Integers]
     """For each policy how many different actions it took, (runs,)."""
     seconds: dict[str, Floats]
-    """For each policy how long a run took by the clock, (runs,)."""
+    """For each policy how long a run took by the clock, (runs,). The first run of a process also loads what is
+    compiled, or compiles it, so compare medians."""
     n_actions: int
     """How many actions there were; in the first run, where runs differ."""
     best: float
@@ -120,7 +121,7 @@ class Simulation:
         >>> model = bough.problems.increasing(branching=3, height=2)
         >>> run = bough.simulate(model, {"HierTS": bough.HierTS, "TS": bough.TS}, rounds=100, runs=20, seed=0)
         >>> print(run.compare("HierTS", "TS"))
-        HierTS - TS: -5 of regret after 100 rounds (95% interval -11 to 2, paired over 20 runs)
+        HierTS - TS: -5 of regret after 100 rounds (95% interval -11 to 2, paired over 20 runs): not significant
         """
         gaps = self._of(first)[:, -1] - self._of(second)[:, -1]
         width = _quantile(_checks.level(interval, "interval"), self.runs) * float(gaps.std(ddof=1)) / self.runs**0.5
@@ -194,16 +195,22 @@ class Comparison:
     """
 
     first: str
+    """The name of one policy."""
     second: str
+    """The name of the other."""
     difference: float
     """The first policy's regret after the last round less the second's, mean of the runs: below zero where it is
     better."""
     low: float
+    """Where the interval of the difference begins."""
     high: float
+    """Where it ends."""
     interval: float
     """The level of the interval, Student's, from `low` to `high`."""
     runs: int
+    """Over how many runs the policies are paired."""
     rounds: int
+    """How many rounds each run has."""
 
     @property
     def is_clear(self) -> bool:
@@ -211,10 +218,14 @@ class Comparison:
         return not self.low <= 0.0 <= self.high
 
     def __str__(self) -> str:
-        middle, low, high = (rounded(one, self.high - self.low) for one in (self.difference, self.low, self.high))
+        # As many digits as the width justifies, or more where otherwise an end would look like 0.
+        width = min([self.high - self.low, *(10.0 * abs(end) for end in (self.low, self.high) if end)])
+        middle, low, high = (rounded(one, width) for one in (self.difference, self.low, self.high))
         what = f"{self.first} - {self.second}: {middle} of regret after {self.rounds:,} rounds"
         interval = f"{100 * self.interval:.3g}% interval {low} to {high}"
-        return f"{what} ({interval}, paired over {self.runs:,} runs)"
+        lower = self.first if self.difference < 0.0 else self.second
+        verdict = f"{lower} has less regret" if self.is_clear else "not significant"
+        return f"{what} ({interval}, paired over {self.runs:,} runs): {verdict}"
 
 
 def _quantile(level: float, runs: int) -> float:
