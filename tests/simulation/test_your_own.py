@@ -137,8 +137,59 @@ def test_a_wrong_signature_is_told_the_protocol_before_anything_is_played(what):
 
 @pytest.mark.parametrize("decided", ["cocoa", "tea", ["green"], None, 3])
 def test_a_decision_for_what_is_no_action_is_told_by_the_policys_name(decided):
-    with pytest.raises(ValueError, match=r"policy 'mine' decided on .*, which is not an action; .* such as 'green'"):
+    with pytest.raises(ValueError, match=r"policy 'mine' decided on .*, which is not an action.*; .* such as 'green'"):
         bough.simulate(MODEL, {"mine": policy(decide=lambda self, context: decided)}, **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("decided", "text"),
+    [
+        (
+            "tea",
+            "decided on 'tea', which is not an action but a category; decide gives the name of one, such as 'green",
+        ),
+        (np.int64(2), r"a place in tree.actions: tree.actions\[2\] is the name there; .* such as 'espresso'"),
+    ],
+)
+def test_a_decision_for_a_category_or_a_place_is_told_as_such(decided, text):
+    with pytest.raises(ValueError, match=text):
+        bough.simulate(MODEL, {"mine": policy(decide=lambda self, context: decided)}, **SETTINGS)
+
+
+class Breaks:
+    """Fails in its third round."""
+
+    def __init__(self, model, seed):
+        self.n = 0
+
+    def decide(self, context):
+        self.n += 1
+        return {1: "green", 2: "green"}[self.n]
+
+    def update(self, action, reward, context):
+        pass
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_in_a_users_policy_says_in_which_policy_run_and_round(jobs):
+    with pytest.raises(KeyError) as caught:
+        bough.simulate(MODEL, {"TS": bough.TS, "mine": Breaks}, **SETTINGS | dict(jobs=jobs))
+    assert caught.value.__notes__ == ["in policy 'mine', run 0, round 2 (counted from 0)"]
+
+
+def test_an_error_in_a_users_world_or_in_making_a_policy_says_in_which_run():
+    class World:
+        times = 0
+
+        def world(self, rounds, rng):
+            self.times += 1
+            if self.times == 2:
+                raise ZeroDivisionError
+            return bough.World(MODEL, np.zeros(3), rng.normal(size=rounds))
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        bough.simulate(World(), {"TS": bough.TS}, **SETTINGS)
+    assert caught.value.__notes__ == ["in run 1 (counted from 0)"]
 
 
 class Fixed:

@@ -24,7 +24,7 @@ from bough.simulation.compiled_runs import is_compiled
 from bough.simulation.drifting import Drifting
 from bough.simulation.protocols import PROBLEM, check_contexts, check_policy, check_problem
 from bough.simulation.result import Simulation
-from bough.simulation.runs import Runner, RunResult, made, runner
+from bough.simulation.runs import Position, Runner, RunResult, made, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
 _MOST_JOBS = 1_000_000  # what joblib takes
@@ -76,7 +76,7 @@ def simulate(
         raise ValueError(f"jobs is {jobs!r}; give how many, -1 for one a core, or None")
     plan = _checked_policies(policies)
     problem = _checked_problem(model, contexts)
-    run_seeds = _seeds.sequence(seed).spawn(runs)
+    run_seeds = list(enumerate(_seeds.sequence(seed).spawn(runs)))
     size = -(-runs // _CHUNKS)
     chunks = [run_seeds[start : start + size] for start in range(0, runs, size)]
     # Compiled runs release the interpreter's lock, so threads share one copy of everything.
@@ -100,7 +100,7 @@ def simulate(
 
 
 def _in_parallel(
-    jobs: int | None, in_threads: bool, chunks: list[list[np.random.SeedSequence]], *task: Any
+    jobs: int | None, in_threads: bool, chunks: list[list[tuple[int, np.random.SeedSequence]]], *task: Any
 ) -> Iterator[dict[str, list[RunResult]]]:
     try:
         import joblib
@@ -113,13 +113,29 @@ def _in_parallel(
 
 
 def _run_chunk(
-    run_seeds: Iterable[np.random.SeedSequence], problem: Problem, plan: Mapping[str, Any], rounds: int
+    run_seeds: Iterable[tuple[int, np.random.SeedSequence]], problem: Problem, plan: Mapping[str, Any], rounds: int
 ) -> dict[str, list[RunResult]]:
-    """What each policy came to in the runs with these seeds."""
+    """What each policy came to in the runs with these numbers and seeds; an error has a note that says where."""
+    at = Position()
+    try:
+        return _play_chunk(run_seeds, problem, plan, rounds, at)
+    except Exception as error:
+        error.add_note(at.note)
+        raise
+
+
+def _play_chunk(
+    run_seeds: Iterable[tuple[int, np.random.SeedSequence]],
+    problem: Problem,
+    plan: Mapping[str, Any],
+    rounds: int,
+    at: Position,
+) -> dict[str, list[RunResult]]:
     played: dict[str, list[RunResult]] = {name: [] for name in plan}
     runners: dict[str, Runner] = {}
     model = None
-    for seed in run_seeds:
+    for at.run, seed in run_seeds:
+        at.policy = at.round = None
         world = problem.world(rounds, np.random.default_rng(_seeds.child(seed, 0)))
         if not isinstance(world, World) or world.rounds != rounds:
             what = f"a World of {world.rounds} rounds" if isinstance(world, World) else f"{world!r:.80}"
@@ -132,7 +148,7 @@ def _run_chunk(
         own = {name: policy for name, policy in plan.items() if find_built_in(policy) is None}
         agents = {name: made(name, policy, model, rngs[name]) for name, policy in own.items()}
         for name, play in runners.items():
-            played[name].append(play(world, rngs[name], agents.pop(name, None)))
+            played[name].append(play(world, rngs[name], agents.pop(name, None), at))
     return played
 
 
