@@ -76,9 +76,17 @@ def test_a_policy_is_as_good_as_itself():
     assert "0.00 to 0.00" in str(same)
 
 
+def test_a_summary_has_commas_in_large_numbers():
+    run = bough.simulate(bough.problems.constant(2, 1), {"TS": bough.TS}, rounds=1_000, runs=2, seed=0)
+    assert "after 1,000 rounds" in run.summary()
+
+
 def test_what_is_wrong_is_named():
     with pytest.raises(KeyError, match="no policy 'UCB' was simulated"):
         RUN.compare("HierTS", "UCB")
+    for by_policy in (RUN.regret, RUN.tried, RUN.seconds):
+        with pytest.raises(KeyError, match="no policy 'UCB' was simulated; there are"):
+            by_policy["UCB"]
     with pytest.raises(ValueError, match="interval is 95"):
         RUN.compare("HierTS", "TS", interval=95)
     with pytest.raises(ValueError, match="per_run is 'yes'"):

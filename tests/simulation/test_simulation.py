@@ -253,9 +253,9 @@ def test_summary_names_every_policy():
 BAD = {
     "rounds": (dict(rounds=0), "rounds is 0"),
     "runs": (dict(runs=1), "runs is 1"),
-    "no policies": (dict(policies={}), "policies is {}"),
+    "no policies": (dict(policies={}), "policies is empty; give a mapping from names to policies, such as"),
     "a list": (dict(policies=[bough.TS]), "give a mapping"),
-    "a name": (dict(policies={1: bough.TS}), "policy name 1"),
+    "a name": (dict(policies={1: bough.TS}), "the policy name 1 is not a string; give names such as '1'"),
     "not a policy": (dict(policies={"x": 3}), "policy 'x' is 3"),
     "makes no policy": (
         dict(policies={"x": lambda model, seed: 3}),

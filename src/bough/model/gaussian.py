@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -146,7 +147,7 @@ def _checked_noise(noise_variance: Any) -> float:
         value = float("nan")
     if not 1.0 / LARGEST < value < LARGEST:
         raise ValueError(
-            f"noise_variance is {noise_variance!r}; give a positive, finite number, "
+            f"noise_variance is {reprlib.repr(noise_variance)}; give a positive, finite number, "
             f"between {1 / LARGEST:g} and {LARGEST:g}"
         )
     return value

@@ -18,6 +18,13 @@ _KIND = "simulation"
 _VERSION = 1
 
 
+class _ByPolicy(dict[str, Any]):
+    """What there is of each policy, which says who has played where somebody else is asked for."""
+
+    def __missing__(self, policy: Any) -> Any:
+        raise KeyError(f"no policy {policy!r} was simulated; there are {list(self)}")
+
+
 @dataclass(frozen=True, repr=False)
 class Simulation:
     """The regret of every policy in every run and round.
@@ -49,6 +56,10 @@ class Simulation:
     best: float
     """The mean reward that regret is measured against, averaged over runs and rounds."""
 
+    def __post_init__(self) -> None:
+        for what in ("regret", "tried", "seconds"):
+            object.__setattr__(self, what, _ByPolicy(getattr(self, what)))
+
     def __repr__(self) -> str:
         return f"Simulation(policies={list(self.regret)}, runs={self.runs}, rounds={self.rounds})"
 
@@ -71,14 +82,12 @@ class Simulation:
         return np.asarray(self._of(policy).std(axis=0, ddof=1) / np.sqrt(self.runs))
 
     def _of(self, policy: str) -> Floats:
-        if not isinstance(policy, str) or policy not in self.regret:
-            raise KeyError(f"no policy {policy!r} was simulated; there are {list(self.regret)}")
-        return self.regret[policy]
+        return np.asarray(self.regret[policy if isinstance(policy, str) else repr(policy)])
 
     def summary(self) -> str:
         """The final regret of each policy with its standard error, as a small table to print."""
         width = max(8, *(len(name) for name in self.regret))
-        title = f"(cumulative, after {self.rounds} rounds, mean of {self.runs} runs and its standard error)"
+        title = f"(cumulative, after {self.rounds:,} rounds, mean of {self.runs:,} runs and its standard error)"
         rows = [(name, f"{self.mean(name)[-1]:.1f}", f"{self.standard_error(name)[-1]:.1f}") for name in self.regret]
         wide, narrow = (max(least, *(2 + len(row[i]) for row in rows)) for i, least in ((1, 10), (2, 7)))
         lines = [f"{'policy':<{width}}{'regret':>{wide}}{'±':>{narrow}}  {title}"]

@@ -7,6 +7,7 @@ and the policy's name, so neither the number of jobs nor the other policies chan
 
 from __future__ import annotations
 
+import reprlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -154,10 +155,11 @@ def _play_chunk(
 
 def _checked_policies(policies: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(policies, Mapping) or not policies:
-        raise ValueError(f"policies is {policies!r}; give a mapping from names to policies")
+        shown = "empty" if isinstance(policies, Mapping) else reprlib.repr(policies)
+        raise ValueError(f'policies is {shown}; give a mapping from names to policies, such as {{"TS": bough.TS}}')
     for name, policy in policies.items():
         if not isinstance(name, str):
-            raise ValueError(f"the policy name {name!r} is a {type(name).__name__}; names are strings")
+            raise ValueError(f"the policy name {name!r:.80} is not a string; give names such as {str(name)!r:.80}")
         check_policy(name, policy)
     return dict(policies)
 

@@ -160,11 +160,13 @@ class World:
     def _check_noise_deviations(self, given: Any) -> None:
         """Refuse deviations that are none, or that nothing would be multiplied by."""
         deviations = _finite("noise_deviations", given, 1)
-        if deviations.shape != (self.model.tree.n_actions,) or (deviations < 0.0).any():
+        n = self.model.tree.n_actions
+        if deviations.shape != (n,):
             raise ValueError(
-                f"noise_deviations has shape {deviations.shape} or negative numbers; give {self.model.tree.n_actions}, "
-                "one per action in the order of tree.actions"
+                f"noise_deviations has length {len(deviations)}; give {n}, one per action in the order of tree.actions"
             )
+        if (deviations < 0.0).any():
+            raise ValueError(f"noise_deviations has {deviations.min():g}; give numbers of 0 or more")
         if self.residuals is not None or self.pays is not None or not self.model.kind.noise_is_added:
             raise ValueError("noise_deviations go with noise that is added to the mean; leave them out here")
         _set(self, "noise_deviations", deviations)
@@ -350,9 +352,13 @@ def _set(owner: Any, name: str, value: Any) -> None:
 def _finite(what: str, values: Any, *ndims: int) -> Floats:
     """Values as an array that a kernel can read, in one of these numbers of dimensions."""
     given = _checks.floats(values, what)
-    if given.ndim not in ndims or not np.isfinite(given).all() or not given.size:
+    if given.ndim not in ndims or not given.size:
         wanted = " or ".join(map(str, ndims))
-        raise ValueError(f"the {what} has shape {given.shape} or is not finite; give numbers in {wanted} dimension(s)")
+        raise ValueError(f"the {what} has shape {given.shape}; give numbers in {wanted} dimension(s), one or more")
+    if not np.isfinite(given).all():
+        place = tuple(np.argwhere(~np.isfinite(given))[0].tolist())
+        at = place[0] if len(place) == 1 else place
+        raise ValueError(f"the {what} at {at} is {given[place]:g}; give finite numbers")
     return np.ascontiguousarray(given)
 
 
