@@ -194,6 +194,14 @@ def test_a_policy_object_of_bough_draws_anew_in_every_run():
     np.testing.assert_array_equal(run.regret["TS"], bough.simulate(PROBLEM, {"TS": bough.TS}, 1, 40, 0).regret["TS"])
 
 
+def test_a_policy_object_that_has_learned_begins_every_run_with_what_it_knows():
+    agent = bough.HierTS(PROBLEM, seed=0)
+    agent.update([PROBLEM.tree.actions[2]] * 1_000, [100.0] * 1_000)
+    run = bough.simulate(PROBLEM, {"sure": agent}, rounds=20, runs=5, seed=0)
+    assert run.tried["sure"].tolist() == 5 * [1]
+    assert agent.posterior.n_observations == 1_000
+
+
 def test_a_policy_cannot_change_the_world_of_the_next():
     class Vandal(Oracle):
         def decide(self, context=None, *, k=None, among=None):

@@ -98,7 +98,7 @@ class Simulation:
         """A tidy frame with columns policy, round, mean, se and runs; `per_run`: with policy, run, round and regret.
 
         Regret is cumulative. `backend` is "pandas", "polars" or "pyarrow"; the first of them that is installed where it
-        is None.
+        is None. The extra ``frames`` brings all three.
 
         >>> import bough
         >>> run = bough.simulate(bough.problems.constant(2, 2), {"TS": bough.TS}, rounds=10, runs=3, seed=0)
@@ -138,7 +138,7 @@ class Simulation:
         return Comparison(first, second, middle, middle - width, middle + width, interval, self.runs, self.rounds)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the mean regret of each policy against rounds, with 95% bands; returns the axes. Needs matplotlib.
+        """Draw the mean regret of each policy against rounds, with 95% bands; returns the axes (extra ``plot``).
 
         A band is where the mean of very many runs is likely to be. `compare` has the interval of a difference, which
         is mostly narrower. Policies are named where their curves end; in axes of your own, and where names are long, in

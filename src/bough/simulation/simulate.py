@@ -48,20 +48,22 @@ def simulate(
     Where the model has `drift`, its actions drift in the world as well, with that half-life in rounds.
 
     `policies` maps a name to a policy class such as `HierTS`, to a class or a function of your own that makes a
-    `Policy`, or to a fresh policy object. A class or a function is called as ``policy(model, seed=generator)`` for each
-    run, with a numpy Generator. An object is copied for each run (and, unless it is one of bough's, draws the same
-    random numbers in each, so prefer a function). In each round a policy of your own is called as ``decide(context)``
-    and then as ``update(action, reward, context)``: the action is its name, the reward a float, and the context an
-    array that cannot be written to, or None where the model has none. One that has an attribute ``now`` is told the
-    number of each round in it, from 0.
+    `Policy`, or to a policy object. A class or a function is called as ``policy(model, seed=generator)`` for each
+    run, with a numpy Generator. An object is copied for each run as it is: one that has learned begins every run with
+    what it knows, which in worlds drawn from the prior is of another truth. (Unless it is one of bough's, it also draws
+    the same random numbers in each run, so prefer a function.) In each round a policy of your own is called as
+    ``decide(context)`` and then as ``update(action, reward, context)``: the action is its name, the reward a float, and
+    the context an array that cannot be written to, or None where the model has none. One that has an attribute ``now``
+    is told the number of each round in it, from 0.
 
     On trees of up to 2,000 nodes bough's own run compiled from the first to the last round. Others run at the speed of
     Python, with the same results but for how ties round, and so do all in worlds that move, or have their own rewards.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d); where the model has `features`, either may be a frame. `jobs` goes to joblib: None
-    leaves it to `joblib.parallel_config`, which also takes a cluster. `progress=True` shows a bar; a function is called
-    with the number of runs that were just finished.
+    leaves it to `joblib.parallel_config`, which also takes a cluster; any other number needs the extra ``simulate``.
+    `progress=True` shows a bar (extra ``progress``); a function is called with the number of runs that were just
+    finished. An error in a policy or a world has a note that says in which policy, run and round it was.
 
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.balanced(branching=3, height=1), mean=[0.0, 0.0])

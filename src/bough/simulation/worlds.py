@@ -67,7 +67,8 @@ class World:
     truth: Floats | Callable[[Floats], Any]
     """(K,) each action's mean reward, or (K, d) its parameter, in `tree.actions` order. Where the world moves, in a
     K-armed model, (rounds, K): a row for each round. With contexts also a function of a context that gives the (K,)
-    mean rewards in it, which need not be as the model has them."""
+    mean rewards in it, which need not be as the model has them. Where the model has crossed factors, an action's mean
+    reward includes the effects of its own levels, such as its brand's, and not those of the decisions' levels."""
     noise: Floats
     """(rounds,) what is added to the mean reward in each round; where the model's rewards are counts, numbers uniform
     on [0, 1), whose quantile of the reward's distribution is the reward. With `pays` any numbers."""
@@ -81,11 +82,14 @@ class World:
     """The reward, a function of the mean reward of the action that was taken and of the round's noise; where None, as
     the model has it. It has to be one that the model takes, and regret goes by the means in any case."""
     factors: Mapping[str, Any] | None = None
-    """The levels that the decisions have: for each factor of the decision, one for each round."""
+    """The levels that the decisions have, such as the store where each is made: a dict from the name of every factor
+    of the decision to (rounds,) levels. Policies are told them."""
     added: Floats | None = None
-    """(rounds,) what these levels add to the mean reward of every action in each round; regret goes without it."""
+    """(rounds,) what these levels add to the mean reward of every action in each round; nothing where None. Regret
+    goes without it, since it is the same for all actions."""
     noise_deviations: Floats | None = None
-    """(K,) what the round's noise is multiplied by for each action, where actions differ in it; 1 where None."""
+    """(K,) what the round's noise is multiplied by for each action, where actions differ in it; 1 where None. With
+    standard normal `noise` these are the standard deviations of the actions' noise."""
 
     def __post_init__(self) -> None:
         model = self.model
