@@ -282,7 +282,7 @@ BAD_WORLDS = {
     "pays a number": (MODEL, dict(truth=[0.3, 0.1, 0.2], pays=3.0), "pays is 3.0"),
     "a function without contexts": (MODEL, dict(truth=lambda context: np.zeros(3)), "the model has none"),
     "too few means": (CONTEXTUAL, dict(truth=lambda context: np.zeros(2)), r"the truth gave \(2,\) mean rewards"),
-    "means that are not finite": (CONTEXTUAL, dict(truth=lambda context: [0.0, np.nan, 0.0]), "the truth at 1 is nan"),
+    "means that are not finite": (CONTEXTUAL, dict(truth=lambda context: [0.0, np.nan, 0.0]), "the truth has nan at 1"),
     "no probabilities": (
         bough.BernoulliModel(MODEL.tree, [0.0, 0.0]),
         dict(truth=lambda context: [0.5, 1.5, 0.1]),
@@ -301,8 +301,8 @@ def test_worlds_that_cannot_be_are_refused_in_words(what):
 @pytest.mark.parametrize(
     ("truth", "text"),
     [
-        ([0.0, np.nan, 0.0], "the truth at 1 is nan; give finite numbers"),
-        (np.full((6, 3), np.inf), r"the truth at \(0, 0\) is inf; give finite numbers"),
+        ([0.0, np.nan, 0.0], "the truth has nan at 1; give finite numbers"),
+        (np.full((6, 3), np.inf), r"the truth has inf at \(0, 0\); give finite numbers"),
         (np.zeros((2, 2, 2)), r"the truth has shape \(2, 2, 2\); give numbers in 1 or 2 dimension"),
     ],
 )

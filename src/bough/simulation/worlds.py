@@ -362,7 +362,7 @@ def _finite(what: str, values: Any, *ndims: int) -> Floats:
     if not np.isfinite(given).all():
         place = tuple(np.argwhere(~np.isfinite(given))[0].tolist())
         at = place[0] if len(place) == 1 else place
-        raise ValueError(f"the {what} at {at} is {given[place]:g}; give finite numbers")
+        raise ValueError(f"the {what} has {given[place]:g} at {at}; give finite numbers")
     return np.ascontiguousarray(given)
 
 
