@@ -82,9 +82,13 @@ WORDS = {
     "trials": "whole number, or one per reward; or None",
     "truth": "array (K,), (rounds, K) or (K, d), or a function of the context",
     "under": "name of a category",
-    "values": "one per depth, from the root; or a dict by the names of levels or nodes",
+    "values": "one for each",
     "weight": "whole number, or one per row; or None",
     "Statistics.check_kind.model": "class of a model",
+    "by_depth.values": "one per depth, from the root; or a dict from names of levels",
+    "by_height.values": "one per height, the actions' first",
+    "by_node.values": "dict from names of nodes, or an array in the order of the nodes",
+    "simulate.policies": "dict from names to classes, functions that make a policy, or policies",
     "client.Client.decide.context": "list of numbers, or dict of features; or None",
 }
 """What a parameter that is annotated with `Any` takes: wherever it has this name, or in one place."""

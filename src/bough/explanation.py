@@ -146,33 +146,46 @@ class ExplainedNode(NamedTuple):
     """A node on the path to an action, beside its siblings."""
 
     name: Hashable
+    """The node's name."""
     level: int | str
     """What its level is called, or its depth where levels have no names."""
     path: str
+    """Where it is in the tree, as text."""
     reward: float
     """The mean reward of an action with the parameter of this node, in the context if there is one."""
     low: float
+    """Where the interval of `reward` begins."""
     high: float
+    """Where it ends."""
     rank: int
     """1 where no sibling has a higher mean reward."""
     siblings: int
     """How many it is ranked among, itself included; retired actions are not."""
     observations: int
+    """How many rewards were observed at the node or below it."""
     share: float
+    """These as a part of all observations."""
     mean: float
-    """Of the parameter, or of its product with the context; `deviation` is its standard deviation."""
+    """Of the parameter, or of its product with the context."""
     deviation: float
+    """The standard deviation of the same."""
 
 
 class ExplainedEffect(NamedTuple):
     """What one level of a crossed factor adds to the score of an action."""
 
     factor: str
+    """The factor's name."""
     level: Hashable
+    """The level's name."""
     mean: float
+    """What it is believed to add."""
     deviation: float
+    """The standard deviation of that."""
     low: float
+    """Where its interval begins."""
     high: float
+    """Where it ends."""
     observations: int
     """How many rewards it had a part in."""
     share: float

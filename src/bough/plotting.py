@@ -24,11 +24,13 @@ from bough.policy_table import POLICIES
 Curves = Mapping[str, tuple[Floats, Floats]]
 """For each policy the mean and the standard error, one entry a round or a cell."""
 
-_OTHERS = ("#2a9d8f", "#e76f51", "#264653", "#b5838d", "#8ab17d")
+_OTHERS = ("#2f9fe0", "#8c5a2b", "#e377c2", "#1a1a1a", "#a8b400")  # unlike those of the built-in policies
 _KNOWN = POLICIES["HierTS"].colour  # what a posterior or a fit knows
 _BESIDE = "0.55"  # what is there to compare it with
 _LONGEST_LABEL = 40  # characters
+_LONGEST_AT_END = 16  # characters of a name that stands where its curve ends
 _LABEL_GAP = 11.0  # points between labels at the ends of curves
+_DODGE = 0.12  # between error bars, as a share of the distance between values
 _REGRET = "regret (lower is better)"
 
 REPORT_SIZE = (10.0, 3.8)
@@ -53,26 +55,40 @@ def colour(policy: str, policies: Sequence[str]) -> str:
     return _OTHERS[others.index(policy) % len(_OTHERS)]
 
 
-def plot_regret(curves: Curves, ax: Any = None) -> Any:
-    """Mean regret against rounds with bands of one standard error; returns the axes."""
+def plot_regret(curves: Curves, runs: int, ax: Any = None) -> Any:
+    """Mean regret against rounds with 95% bands as wide as is given; returns the axes.
+
+    Each policy's name stands where its curve ends. Where there may be no room for that, beside long names and in axes
+    of the caller's own, there is a legend.
+    """
+    has_room = ax is None and max(map(len, curves)) <= _LONGEST_AT_END
     ax = _draw_regret(curves, ax)
-    ax.legend(frameon=False)
+    ax.set_xlabel(f"round (mean of {runs:,} runs with 95% bands)")
+    if has_room:
+        _name_ends(ax, curves)
+    else:
+        ax.legend(frameon=False)
     return ax
 
 
-def plot_labelled_regret(curves: Curves, ax: Any = None) -> Any:
-    """Mean regret against rounds with bands as wide as is given, and each policy's name where its curve ends."""
-    ax = _draw_regret(curves, ax)
-    ends = {name: float(mean[-1]) for name, (mean, _) in curves.items()}
-    height = ax.get_window_extent().height * 72.0 / ax.figure.dpi
-    bottom, top = ax.get_ylim()
-    places = _apart([height * (end - bottom) / (top - bottom) for end in ends.values()], _LABEL_GAP)
+def _name_ends(ax: Any, curves: Curves) -> None:
+    """Write each policy's name where its curve ends, and keep the names apart when limits change."""
     rounds = len(next(iter(curves.values()))[0])
-    for (name, end), place in zip(ends.items(), places, strict=True):
-        away = place - height * (end - bottom) / (top - bottom)
-        shade = colour(name, list(curves))
-        ax.annotate(name, (rounds, end), (6, away), textcoords="offset points", color=shade, va="center")
-    return ax
+    ends = [(rounds, float(mean[-1])) for mean, _ in curves.values()]
+    beside: Any = {"textcoords": "offset points", "va": "center"}
+    labels = [
+        ax.annotate(name, end, (6, 0), color=colour(name, list(curves)), **beside)
+        for name, end in zip(curves, ends, strict=True)
+    ]
+
+    def place(ax: Any) -> None:
+        heights = [float(y) * 72.0 / ax.figure.dpi for _, y in ax.transData.transform(ends)]
+        for label, height, place in zip(labels, heights, _apart(heights, _LABEL_GAP), strict=True):
+            label.set_position((6, place - height))
+
+    ax.get_ylim()  # what was drawn last moves the limits when they are asked for
+    place(ax)
+    ax.callbacks.connect("ylim_changed", place)
 
 
 def plot_values(values: Sequence[Any], is_usable: Sequence[bool], logged: float, ax: Any = None) -> Any:
@@ -120,8 +136,11 @@ def _draw_regret(curves: Curves, ax: Any, policies: Sequence[str] | None = None)
         rounds = np.arange(1, len(mean) + 1)
         shade = colour(name, list(curves) if policies is None else policies)
         ax.plot(rounds, mean, color=shade, label=name)
-        ax.fill_between(rounds, mean - error, mean + error, color=shade, alpha=0.2, linewidth=0)
-    ax.set(xlabel="round", ylabel=f"cumulative {_REGRET}", ylim=(0, None), xlim=(0, len(mean)))
+        # No margin below zero. Limits are not set, so that whatever is drawn later is seen as well.
+        band = ax.fill_between(rounds, np.maximum(mean - error, 0.0), mean + error, color=shade, alpha=0.2, linewidth=0)
+        band.sticky_edges.y.append(0.0)
+    ax.update_datalim([(0.0, 0.0)])
+    ax.set(xlabel="round", ylabel=f"cumulative {_REGRET}", xlim=(0, len(mean)))
     _tidy(ax)
     return ax
 
@@ -216,10 +235,12 @@ def _wrapped(title: str, panels: int) -> str:
 
 
 def plot_against(curves: Curves, values: Sequence[float], ax: Any) -> None:
-    """Points with error bars against a parameter, joined by lines."""
-    for name, (mean, error) in curves.items():
+    """Points with error bars against a parameter, joined by lines; bars stand side by side, not on each other."""
+    apart = _DODGE * min(np.diff(sorted(values)), default=1.0)
+    for i, (name, (mean, error)) in enumerate(curves.items()):
         shade = colour(name, list(curves))
-        ax.errorbar(values, mean, yerr=error, color=shade, marker="o", markersize=3.5, capsize=2, label=name)
+        places = np.asarray(values) + apart * (i - (len(curves) - 1) / 2)
+        ax.errorbar(places, mean, yerr=error, color=shade, marker="o", markersize=3.5, capsize=2, label=name)
     ax.set_xticks(list(values))
     _tidy(ax)
 
@@ -271,6 +292,14 @@ def _legend_below(figure: Any, axes: Sequence[Any]) -> None:
         for handle, label in zip(handles, labels, strict=True):
             entries.setdefault(label, handle)
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), frameon=False)
+
+
+def add_caption(figure: Any, runs: str) -> None:
+    """Say above the legend of a report's figure over how many runs it is, and what bands and error bars are."""
+    has_errors = any(ax.collections for ax in figure.axes)
+    text = f"{runs} runs; bands and error bars are one standard error to either side" if has_errors else f"{runs} runs"
+    with matplotlib.rc_context(_REPORT_STYLE):
+        figure.legends[0].set_title(text, prop={"size": _REPORT_POINTS})
 
 
 def draw_without_display() -> None:

@@ -40,8 +40,11 @@ class Prediction(NamedTuple):
     """
 
     mean: Any
+    """The reward that is expected."""
     low: Any
+    """Where the interval of the next reward begins."""
     high: Any
+    """Where it ends."""
 
 
 def predictive(

@@ -1,4 +1,4 @@
-"""The paper's regret bounds (section 5) and the lemmas behind them; docs/explanation/theory.md derives them.
+"""The paper's regret bounds (section 5) and the lemmas behind them; :doc:`/explanation/theory` derives them.
 
 All of it is for K-armed models, as in the paper. Bounds of TS and FlatTS are those of `model.independent()` and
 `model.flat()`.

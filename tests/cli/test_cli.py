@@ -139,10 +139,19 @@ def test_simulate_prints_a_table_and_writes_files(tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_bound_says_which_bounds_say_nothing(capsys):
+    assert cli.main(["bound", "--branching", "3", "--height", "2"]) == 0
+    assert capsys.readouterr().out.endswith(
+        "above uniform, the regret of playing at random, a bound says nothing: HierTS, TS\n"
+    )
+    assert cli.main(["bound", "--branching", "3", "--height", "2", "--rounds", "9000"]) == 0
+    assert "says nothing" not in capsys.readouterr().out
+
+
 def test_bound_prints_the_parts_for_each_policy():
     done = run("bound", "--branching", "3", "--height", "2", "--delta", "best", "--constant", "telescoped")
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert [line[0] for line in lines[1:]] == ["HierTS", "FlatTS", "TS", "uniform"]
+    assert [line[0] for line in lines[1:5]] == ["HierTS", "FlatTS", "TS", "uniform"]
     expected = bough.theory.regret_bound(bough.problems.increasing(3, 2), 500, "best", "telescoped")
     assert float(lines[1][1]) == pytest.approx(expected.total, abs=0.05)
 

@@ -1,6 +1,10 @@
 """Every public name has its place in the API reference."""
 
+import ast
+import inspect
 import re
+import textwrap
+from importlib import import_module
 
 import pytest
 
@@ -44,6 +48,21 @@ def test_every_public_name_has_an_entry(name):
 @pytest.mark.parametrize("module", [bough.client, bough.batch, bough.data])
 def test_every_name_of_a_public_module_has_an_entry(module):
     assert {f"{module.__name__}.{name}" for name in module.__all__} <= documented()
+
+
+def named_tuples():
+    places = (full.rpartition(".") for full in sorted(documented()))
+    found = (getattr(import_module(module), name, None) for module, _, name in places)
+    return [one for one in found if isinstance(one, type) and issubclass(one, tuple)]
+
+
+@pytest.mark.parametrize("made", [*named_tuples(), bough.Comparison], ids=lambda made: made.__name__)
+def test_every_field_of_an_answer_has_words(made):
+    """Sphinx would otherwise say "Alias for field number 0", or leave it out."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(made))).body[0].body
+    fields = [i for i, one in enumerate(body) if isinstance(one, ast.AnnAssign) and not one.target.id.startswith("_")]
+    bare = [body[i].target.id for i in fields if not isinstance(body[i + 1 : i + 2][0], ast.Expr)]
+    assert bare == []
 
 
 def test_the_index_lists_every_name():

@@ -3,7 +3,9 @@
 import csv
 import json
 import sys
+from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 from typing import get_args
 
 import matplotlib.pyplot as plt
@@ -128,6 +130,27 @@ def test_too_little_data_decides_nothing():
     assert heights.grows_linearly(wild).verdict == "undecided"
 
 
+@pytest.mark.parametrize("runs", [2, 5, 9])
+def test_a_handful_of_runs_decides_nothing_that_is_measured(runs):
+    def few(results):
+        return [replace(r, final={name: final[:runs] for name, final in r.final.items()}) for r in results]
+
+    swept = few(widths(lambda b: 10.0))
+    deep = few(depths("constant", lambda h: float(h)))
+    judged = [*branching.claims(swept), heights.grows_linearly(deep), synthetic.baselines_are_close(swept)]
+    judged += [synthetic.below_the_bound(swept, "lemma"), by_gaps([(swept[0], "TS", "HierTS")], "", "")]
+    assert [claim.verdict for claim in judged] == 6 * ["undecided"]
+
+
+def test_a_difference_is_significant_where_students_interval_says_so():
+    cell = SyntheticCell("constant", 2, 1)
+    gaps = np.linspace(-1.0, 1.0, 10)
+    for shift, verdict in ((2.25, "undecided"), (2.27, "holds")):  # t with 9 degrees of freedom: 2.262
+        better = 100.0 - gaps - shift * gaps.std(ddof=1) / 10**0.5
+        found = by_gaps([(result(cell, {"TS": np.full(10, 100.0), "HierTS": better}), "TS", "HierTS")], "", "")
+        assert found.verdict == verdict
+
+
 def test_close_baselines_are_judged_by_the_data():
     assert synthetic.baselines_are_close(widths(lambda b: 50.0)).verdict == "holds"
     assert synthetic.baselines_are_close(widths(lambda b: 50.0, flat=50.0)).verdict == "does not hold"
@@ -155,7 +178,10 @@ def test_each_constant_of_the_bound_has_a_verdict_where_its_premise_holds():
     two = synthetic.c_is_two(both)
     assert (two.verdict, two.holds) == ("holds in part", "in Problem 1")
     assert "1 + 2^h, up to 129" in two.measured  # 1 + 2^7
-    assert synthetic.c_is_two(both[:7]).verdict == "holds"
+    assert two.claim == "c = 2 in both problems"
+    alone = synthetic.c_is_two(both[:7])
+    assert (alone.verdict, alone.claim) == ("holds", "c = 2 in Problem 1, the one that was played")
+    assert alone.measured.endswith("holds in 7 of 7 cells")
     assert synthetic.c_is_two(both[7:]).verdict == "does not hold"
     assert not any("with c = 2" in claim.claim for claim in synthetic.claims(both[7:]))
 
@@ -327,8 +353,16 @@ def test_every_figure_has_one_size_and_one_font_and_says_which_way_regret_is_bet
         assert labels
         assert all("is better" in label for label in labels)
         assert len(figure.legends) == 1
+        assert "runs; bands and error bars are one standard error" in figure.legends[0].get_title().get_text()
         pictures = save_figure(figure, tmp_path / "figure")
         assert plt.imread(pictures[0]).shape[:2] == (608, 1600)  # 160 dots per inch
+
+
+def test_error_bars_of_equal_regrets_stand_side_by_side():
+    figure = draw(SYNTHETIC["branching"], widths(lambda b: 100.0))
+    bars = [container.lines[0].get_xdata() for container in figure.axes[-1].containers]
+    for one, other in pairwise(bars):
+        np.testing.assert_allclose(other - one, 0.12)
 
 
 def test_a_report_of_some_experiments_says_which_were_not_run():
@@ -363,7 +397,7 @@ def test_claims_of_pooled_cells_stand_once_behind_the_last_experiment_that_has_a
         "The gain over FlatTS grows with the branching factor",
         "Problem 2",
         "TS and FlatTS are close to each other",
-        "c = 2 in both problems",
+        "c = 2 in Problem 2, the one that was played",
         "HierTS's regret is below the bound of Theorem 1 with the c of Lemma 4",
         "HierTS's regret is below the bound of Theorem 1 with the telescoped constant",
         "The bound with the c of Lemma 4 is below the regret of uniform play",

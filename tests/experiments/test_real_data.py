@@ -366,9 +366,9 @@ LINES = dict(values=np.zeros(8), start=np.array([0, 2, 4, 6, 8]), pick=np.zeros(
     [
         (dict(truth=np.zeros(3)), r"the truth has shape \(3,\); give \(4,\)"),
         (dict(truth=np.zeros((4, 1))), "the truth has shape"),
-        (dict(truth=[0.0, 0.0, np.nan, 0.0]), "or is not finite"),
+        (dict(truth=[0.0, 0.0, np.nan, 0.0]), "the truth has nan at 2; give finite numbers"),
         (dict(truth="much"), "the truth is 'much'; give numbers"),
-        (dict(noise=np.full(5, np.inf)), "the noise has shape"),
+        (dict(noise=np.full(5, np.inf)), "the noise has inf at 0"),
         (dict(noise=np.zeros(4)), "the problem made a World of 4 rounds; give a bough.World of 5 rounds"),
         (dict(contexts=np.zeros((5, 2))), "only with such a one"),
         (dict(eligible=np.ones(4, dtype=int)), "eligible has to be 4 truth values"),
@@ -376,7 +376,7 @@ LINES = dict(values=np.zeros(8), start=np.array([0, 2, 4, 6, 8]), pick=np.zeros(
         (dict(lines=dict(pick=np.full(5, 1.0))), r"pick has numbers outside \[0, 1\)"),
         (dict(lines=dict(start=np.array([0, 2, 4, 8]))), "not those of 4 actions in 5 rounds"),
         (dict(lines=dict(start=np.array([0, 2, 2, 6, 8]))), "start does not cut 8 residuals"),
-        (dict(lines=dict(values=np.full(8, np.nan))), "the residuals has shape"),
+        (dict(lines=dict(values=np.full(8, np.nan))), "residuals has nan at 0"),
         (dict(model=3), "give one such as bough.GaussianModel"),
     ],
 )

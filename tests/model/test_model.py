@@ -108,6 +108,7 @@ BAD = {
     "noise negative": (lambda: model(noise_variance=-1), "noise_variance is -1"),
     "noise infinite": (lambda: model(noise_variance=np.inf), "noise_variance is inf"),
     "noise nan": (lambda: model(noise_variance=np.nan), "noise_variance is nan"),
+    "noise of each action": (lambda: model(noise_variance=np.ones(200)), "..., 1., 1., 1.]); give a positive"),
     "noise text": (lambda: model(noise_variance="low"), "noise_variance is 'low'"),
     "negative variance": (lambda: model(covariance=-1.0), "-1.0; a variance is zero or positive"),
     "nan variance": (lambda: model(covariance=np.nan), "covariance is nan"),

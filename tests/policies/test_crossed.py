@@ -115,7 +115,9 @@ def test_greedy_and_bayes_ucb_go_by_scores():
 
 @pytest.mark.parametrize("policy", [bough.TS, bough.FlatTS])
 def test_policies_without_the_tree_refuse_factors_with_the_reason(policy):
-    with pytest.raises(ValueError, match=r"the model has factors \(brand, store\).*use HierTS"):
+    with pytest.raises(
+        ValueError, match=r"TS takes .* in a model with crossed factors, and .* 'brand', 'store'; .*use HierTS"
+    ):
         policy(shop())
 
 

@@ -96,7 +96,7 @@ def test_clicks_may_move_as_well():
         (MODEL, np.zeros((4, 9)), r"the truth has shape \(4, 9\); give \(9,\) or, where it moves, \(3, 9\)"),
         (MODEL, np.zeros((9, 3)), "in the order of tree.actions"),
         (MODEL, np.zeros((3, 9, 1)), r"give numbers in 1 or 2 dimension\(s\)"),
-        (MODEL, np.full((3, 9), np.nan), "is not finite"),
+        (MODEL, np.full((3, 9), np.nan), "give finite numbers"),
         (bough.GaussianModel(TREE, [0.0, 0.0]), np.zeros((3, 9)), r"give \(9, 2\), in the order"),
         (bough.GaussianModel(TREE, [0.0, 0.0]), np.zeros((3, 9, 2)), r"give numbers in 2 dimension\(s\)"),
     ],

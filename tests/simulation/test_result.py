@@ -8,6 +8,8 @@ from scipy.stats import ttest_1samp
 
 import bough
 import file_parts
+from bough.plotting import colour
+from bough.policy_table import POLICIES as POLICY_TABLE
 
 matplotlib.use("Agg")
 
@@ -55,15 +57,36 @@ def test_a_comparison_the_other_way_round_has_the_other_sign():
     assert one.is_clear == other.is_clear == (one.low > 0.0 or one.high < 0.0)
 
 
+@pytest.mark.parametrize(
+    ("middle", "low", "high", "said"),
+    [
+        (33.4, -0.27, 67.1, "33.4 of regret after 30 rounds (99% interval -0.3 to 67.1, paired over 8 runs): not sig"),
+        (33.4, 0.04, 66.8, "33.40 of regret after 30 rounds (99% interval 0.04 to 66.80, paired over 8 runs): b has"),
+        (-82.0, -139.0, -26.2, "-82 of regret after 30 rounds (99% interval -139 to -26, paired over 8 runs): a has"),
+        (0.0, -5.0, 5.0, "0 of regret after 30 rounds (99% interval -5 to 5, paired over 8 runs): not significant"),
+    ],
+)
+def test_a_comparison_says_on_which_side_of_zero_its_interval_is_and_who_has_less_regret(middle, low, high, said):
+    assert str(bough.Comparison("a", "b", middle, low, high, 0.99, 8, 30)).startswith(f"a - b: {said}")
+
+
 def test_a_policy_is_as_good_as_itself():
     same = RUN.compare("TS", "TS")
     assert (same.difference, same.low, same.high, same.is_clear) == (0.0, 0.0, 0.0, False)
     assert "0.00 to 0.00" in str(same)
 
 
+def test_a_summary_has_commas_in_large_numbers():
+    run = bough.simulate(bough.problems.constant(2, 1), {"TS": bough.TS}, rounds=1_000, runs=2, seed=0)
+    assert "after 1,000 rounds" in run.summary()
+
+
 def test_what_is_wrong_is_named():
     with pytest.raises(KeyError, match="no policy 'UCB' was simulated"):
         RUN.compare("HierTS", "UCB")
+    for by_policy in (RUN.regret, RUN.tried, RUN.seconds):
+        with pytest.raises(KeyError, match="no policy 'UCB' was simulated; there are"):
+            by_policy["UCB"]
     with pytest.raises(ValueError, match="interval is 95"):
         RUN.compare("HierTS", "TS", interval=95)
     with pytest.raises(ValueError, match="per_run is 'yes'"):
@@ -83,16 +106,54 @@ def test_curves_are_labelled_where_they_end_and_bands_are_of_95_percent():
     assert at_the_end.max() == pytest.approx(RUN.mean("HierTS")[-1] + half, rel=1e-4)
 
 
-def test_labels_of_curves_that_end_together_are_apart():
+def ending_near(*names, apart=1e-3):
     regret = np.cumsum(np.ones((4, 50)), axis=1)
-    names = ("a", "b", "c", "d")
-    same = {name: regret + 1e-3 * i for i, name in enumerate(names)}
+    same = {name: regret + apart * i for i, name in enumerate(names)}
     tried, seconds = ({name: np.ones(4) for name in names} for _ in range(2))
-    axes = bough.Simulation(same, tried, seconds, 9, 1.0).plot()
+    return bough.Simulation(same, tried, seconds, 9, 1.0)
+
+
+def distances_of_labels(axes):
+    """In heights of a line of text."""
     axes.figure.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in axes.texts), key=lambda box: box.y0)
-    middles = [box.y0 + box.height / 2 for box in boxes]
-    assert np.diff(middles).min() > 0.9 * 11.0 * axes.figure.dpi / 72.0
+    return np.diff([box.y0 + box.height / 2 for box in boxes]) / (11.0 * axes.figure.dpi / 72.0)
+
+
+def test_labels_of_curves_that_end_together_are_apart():
+    assert distances_of_labels(ending_near("a", "b", "c", "d").plot()).min() > 0.9
+
+
+def test_labels_follow_their_curves_when_limits_change():
+    axes = ending_near("a", "b", "c", "d", apart=20.0).plot()
+    assert distances_of_labels(axes).min() > 2.0
+    axes.set_ylim(0.0, 20_000.0)
+    distances = distances_of_labels(axes)
+    assert 0.9 < distances.min() <= distances.max() < 1.2
+    middle = np.mean([text.get_window_extent().y0 + text.get_window_extent().height / 2 for text in axes.texts])
+    assert middle == pytest.approx(axes.transData.transform((50, 80))[1], abs=2.0)
+
+
+def test_what_is_drawn_later_is_seen():
+    axes = RUN.plot()
+    axes.plot([1, 30], [0.0, 5_000.0])
+    assert axes.get_ylim()[1] > 5_000.0
+    assert axes.get_ylim()[0] == 0.0
+
+
+def test_policies_have_a_legend_in_axes_of_the_users_own_and_where_names_are_long():
+    _, own = plt.subplots()
+    for axes in (RUN.plot(own), ending_near("a", "a policy with a long name").plot()):
+        assert not axes.texts
+        assert len(axes.get_legend().get_texts()) == len(axes.lines)
+
+
+def test_a_policy_of_ones_own_has_a_colour_unlike_all_of_boughs():
+    to_rgb = matplotlib.colors.to_rgb
+    names = [*POLICY_TABLE, "mine", "yours"]
+    shades = np.array([to_rgb(colour(name, names)) for name in names])
+    for own in shades[-2:]:
+        assert np.sort(np.linalg.norm(shades - own, axis=1))[1] > 0.3
 
 
 # -- files ---------------------------------------------------------------------------------------------

@@ -194,6 +194,14 @@ def test_a_policy_object_of_bough_draws_anew_in_every_run():
     np.testing.assert_array_equal(run.regret["TS"], bough.simulate(PROBLEM, {"TS": bough.TS}, 1, 40, 0).regret["TS"])
 
 
+def test_a_policy_object_that_has_learned_begins_every_run_with_what_it_knows():
+    agent = bough.HierTS(PROBLEM, seed=0)
+    agent.update([PROBLEM.tree.actions[2]] * 1_000, [100.0] * 1_000)
+    run = bough.simulate(PROBLEM, {"sure": agent}, rounds=20, runs=5, seed=0)
+    assert run.tried["sure"].tolist() == 5 * [1]
+    assert agent.posterior.n_observations == 1_000
+
+
 def test_a_policy_cannot_change_the_world_of_the_next():
     class Vandal(Oracle):
         def decide(self, context=None, *, k=None, among=None):
@@ -242,7 +250,7 @@ def test_a_plot_has_a_line_and_a_band_for_each_policy():
     axes = bough.simulate(PROBLEM, {"HierTS": bough.HierTS, "TS": bough.TS}, rounds=7, runs=3, seed=0).plot()
     assert [line.get_label() for line in axes.lines] == ["HierTS", "TS"]
     assert len(axes.collections) == 2
-    assert axes.get_xlabel() == "round"
+    assert axes.get_xlabel() == "round (mean of 3 runs with 95% bands)"
 
 
 def test_summary_names_every_policy():
@@ -253,9 +261,9 @@ def test_summary_names_every_policy():
 BAD = {
     "rounds": (dict(rounds=0), "rounds is 0"),
     "runs": (dict(runs=1), "runs is 1"),
-    "no policies": (dict(policies={}), "policies is {}"),
+    "no policies": (dict(policies={}), "policies is empty; give a mapping from names to policies, such as"),
     "a list": (dict(policies=[bough.TS]), "give a mapping"),
-    "a name": (dict(policies={1: bough.TS}), "policy name 1"),
+    "a name": (dict(policies={1: bough.TS}), "the policy name 1 is not a string; give names such as '1'"),
     "not a policy": (dict(policies={"x": 3}), "policy 'x' is 3"),
     "makes no policy": (
         dict(policies={"x": lambda model, seed: 3}),

@@ -1,5 +1,6 @@
 """What a user brings: policies, worlds and rewards that fit are called as the docs say, and others are told how."""
 
+import re
 from functools import partial
 from typing import ClassVar
 
@@ -137,8 +138,60 @@ def test_a_wrong_signature_is_told_the_protocol_before_anything_is_played(what):
 
 @pytest.mark.parametrize("decided", ["cocoa", "tea", ["green"], None, 3])
 def test_a_decision_for_what_is_no_action_is_told_by_the_policys_name(decided):
-    with pytest.raises(ValueError, match=r"policy 'mine' decided on .*, which is not an action; .* such as 'green'"):
+    with pytest.raises(ValueError, match=r"policy 'mine' decided on .*, which is not an action.*; .* such as 'green'"):
         bough.simulate(MODEL, {"mine": policy(decide=lambda self, context: decided)}, **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("decided", "text"),
+    [
+        (
+            "tea",
+            "decided on 'tea', which is not an action but a category; decide gives the name of one, such as 'green",
+        ),
+        (np.int64(2), r"a place in tree.actions: tree.actions\[2\] is the name there; .* such as 'espresso'"),
+    ],
+)
+def test_a_decision_for_a_category_or_a_place_is_told_as_such(decided, text):
+    with pytest.raises(ValueError, match=text):
+        bough.simulate(MODEL, {"mine": policy(decide=lambda self, context: decided)}, **SETTINGS)
+
+
+class Breaks:
+    """Fails in its third round."""
+
+    def __init__(self, model, seed):
+        self.n = 0
+
+    def decide(self, context):
+        self.n += 1
+        return {1: "green", 2: "green"}[self.n]
+
+    def update(self, action, reward, context):
+        pass
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_in_a_users_policy_says_in_which_policy_run_and_round(jobs):
+    with pytest.raises(KeyError) as caught:
+        bough.simulate(MODEL, {"TS": bough.TS, "mine": Breaks}, **SETTINGS | dict(jobs=jobs))
+    [note] = caught.value.__notes__  # of whichever run was first
+    assert re.fullmatch(r"in policy 'mine', run [01], round 2 \(counted from 0\)", note)
+
+
+def test_an_error_in_a_users_world_or_in_making_a_policy_says_in_which_run():
+    class World:
+        times = 0
+
+        def world(self, rounds, rng):
+            self.times += 1
+            if self.times == 2:
+                raise ZeroDivisionError
+            return bough.World(MODEL, np.zeros(3), rng.normal(size=rounds))
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        bough.simulate(World(), {"TS": bough.TS}, **SETTINGS)
+    assert caught.value.__notes__ == ["in run 1 (counted from 0)"]
 
 
 class Fixed:
@@ -229,7 +282,7 @@ BAD_WORLDS = {
     "pays a number": (MODEL, dict(truth=[0.3, 0.1, 0.2], pays=3.0), "pays is 3.0"),
     "a function without contexts": (MODEL, dict(truth=lambda context: np.zeros(3)), "the model has none"),
     "too few means": (CONTEXTUAL, dict(truth=lambda context: np.zeros(2)), r"the truth gave \(2,\) mean rewards"),
-    "means that are not finite": (CONTEXTUAL, dict(truth=lambda context: [0.0, np.nan, 0.0]), "not finite"),
+    "means that are not finite": (CONTEXTUAL, dict(truth=lambda context: [0.0, np.nan, 0.0]), "the truth has nan at 1"),
     "no probabilities": (
         bough.BernoulliModel(MODEL.tree, [0.0, 0.0]),
         dict(truth=lambda context: [0.5, 1.5, 0.1]),
@@ -243,6 +296,19 @@ def test_worlds_that_cannot_be_are_refused_in_words(what):
     model, given, text = BAD_WORLDS[what]
     with pytest.raises(ValueError, match=text):
         bough.simulate(Fixed(model, **given), {"TS": bough.TS}, **SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("truth", "text"),
+    [
+        ([0.0, np.nan, 0.0], "the truth has nan at 1; give finite numbers"),
+        (np.full((6, 3), np.inf), r"the truth has inf at \(0, 0\); give finite numbers"),
+        (np.zeros((2, 2, 2)), r"the truth has shape \(2, 2, 2\); give numbers in 1 or 2 dimension"),
+    ],
+)
+def test_a_truth_of_odd_numbers_and_one_of_an_odd_shape_are_told_apart(truth, text):
+    with pytest.raises(ValueError, match=text):
+        bough.World(MODEL, truth, np.zeros(6))
 
 
 def test_residuals_and_pays_are_one_too_many():

@@ -131,7 +131,11 @@ def _bounds_as_text(bounds: dict[str, Any], uniform: float) -> str:
         f"{b.sigma_max:>13.3g}{b.delta:>13.3g}"
         for name, b in bounds.items()
     ]
-    return "\n".join([*lines, f"{'uniform':<10}{uniform:>13.1f}"])
+    lines.append(f"{'uniform':<10}{uniform:>13.1f}")
+    above = [name for name, b in bounds.items() if b.total > uniform]
+    if above:
+        lines.append(f"above uniform, the regret of playing at random, a bound says nothing: {', '.join(above)}")
+    return "\n".join(lines)
 
 
 # -- fit -------------------------------------------------------------------------------------------

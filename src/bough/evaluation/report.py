@@ -16,15 +16,21 @@ class PolicyValue(NamedTuple):
     """One estimate of one policy's value."""
 
     policy: str
+    """The policy's name."""
     estimator: str
+    """The estimator's name."""
     value: float
     """Reward per row."""
     low: float
+    """Where the interval of the value begins."""
     high: float
+    """Where it ends."""
     lift: float
     """The value less what the log itself earned per row."""
     lift_low: float
+    """Where the interval of the lift begins."""
     lift_high: float
+    """Where it ends."""
 
 
 @dataclass(frozen=True, repr=False)

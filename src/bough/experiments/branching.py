@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bough.experiments import synthetic
-from bough.experiments.claims import APART, decide, slope
+from bough.experiments.claims import apart, decide, slope
 from bough.experiments.experiment import Claim, Experiment, Outcome, PaperNumber, Results, Verdict
 from bough.experiments.figures import curves, final_regrets
 from bough.experiments.options import Options
@@ -70,8 +70,9 @@ def claims(results: Results) -> list[Claim]:
 def below_both(results: Results) -> Claim:
     """Holds where HierTS is significantly below both baselines for every b, in part where that is so more often."""
     gaps = {(r.cell.branching, base): r.difference(base, "HierTS") for r in results for base in BASELINES}
-    below = {key for key, (gap, error) in gaps.items() if gap > APART * error}
-    above = {key for key, (gap, error) in gaps.items() if gap < -APART * error}
+    wide = apart(min(r.runs for r in results))
+    below = {key for key, (gap, error) in gaps.items() if gap > wide * error}
+    above = {key for key, (gap, error) in gaps.items() if gap < -wide * error}
     verdict = decide(len(below), len(above), len(gaps))
     measured = f"significantly lower in {len(below)} of {len(gaps)} comparisons"
     for base in BASELINES:
@@ -113,8 +114,9 @@ def apart_from_flat(results: Results) -> Claim:
     if not (error > 0.0).all():
         return replace(claim, measured="too few runs to form the ratios")
     found, uncertainty, _ = slope(branching, saved, error)
-    verdict: Verdict = "holds" if found > APART * uncertainty else "undecided"
-    if found < -APART * uncertainty:
+    wide = apart(min(r.runs for r in results)) * uncertainty
+    verdict: Verdict = "holds" if found > wide else "undecided"
+    if found < -wide:
         verdict = "does not hold"
     ends = ", ".join(f"{saved[i]:.0%} ± {error[i]:.0%} at b = {branching[i]:.0f}" for i in (0, -1))
     return replace(claim, measured=f"regret saved against FlatTS: {ends}", verdict=verdict)

@@ -1,23 +1,34 @@
 """The rules by which the measured data decide claims; nothing is judged by hand.
 
-"Significantly" means by more than two standard errors of the paired difference. A law "fits" unless so poor a fit has
-probability below one in a thousand. A claim that holds only in part says what of it holds, and what the data at hand
-cannot tell is "undecided". What is claimed of an experiment stands in its module.
+"Significantly" means that the 95% interval of the paired difference, Student's as in `Simulation.compare`, is on one
+side of 0: with many runs, about two standard errors. A law "fits" unless so poor a fit has probability below one in a
+thousand. A claim that holds only in part says what of it holds, and what the data at hand cannot tell is "undecided":
+so is all that is measured in fewer runs than `FEWEST`. What is claimed of an experiment stands in its module.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, stdtrit
 
 from bough._arrays import Floats
 from bough.experiments.experiment import CellResult, Claim, Outcome, Results, Verdict
 
-APART = 2.0
+FEWEST = 10  # runs: standard errors of fewer are themselves hardly known
 MISFIT = 1e-3
+
+
+def apart(runs: int) -> float:
+    """From how many standard errors on a difference is significant; infinite where there are too few runs to tell.
+
+    >>> apart(100), apart(10), apart(5)
+    (1.984..., 2.262..., inf)
+    """
+    return float(stdtrit(runs - 1, 0.975)) if runs >= FEWEST else math.inf
 
 
 def judge(outcomes: Iterable[Outcome]) -> list[Claim]:
@@ -56,8 +67,8 @@ def decide(right: int, wrong: int, comparisons: int) -> Verdict:
 def by_gaps(pairs: Sequence[tuple[CellResult, str, str]], claim: str, where: str) -> Claim:
     """Whether the first policy's regret is significantly higher than the second's in every one of these."""
     gaps = [(r, worse, better, *r.difference(worse, better)) for r, worse, better in pairs]
-    right = [g for g in gaps if g[3] > APART * g[4]]
-    wrong = [g for g in gaps if g[3] < -APART * g[4]]
+    right = [g for g in gaps if g[3] > apart(g[0].runs) * g[4]]
+    wrong = [g for g in gaps if g[3] < -apart(g[0].runs) * g[4]]
     verdict = decide(len(right), len(wrong), len(gaps))
     one_cell = len({id(g[0]) for g in gaps}) == 1
     shown = gaps if one_cell else [g for g in gaps if g not in right]

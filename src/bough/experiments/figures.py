@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from bough.experiments.experiment import CellResult, Experiment, Results
-from bough.plotting import Curves, regret_panels
+from bough.plotting import Curves, add_caption, regret_panels
 
 
 def draw(experiment: Experiment, results: Results) -> Any:
     """The matplotlib figure of an experiment's results."""
     if experiment.figure is not None:
-        return experiment.figure(experiment, results)
-    return regret_panels({r.cell.name: curves(r) for r in results})
+        figure = experiment.figure(experiment, results)
+    else:
+        figure = regret_panels({r.cell.name: curves(r) for r in results})
+    runs = sorted({r.runs for r in results})
+    add_caption(figure, f"{runs[0]:,}" if len(runs) == 1 else f"{runs[0]:,} to {runs[-1]:,}")
+    return figure
 
 
 def curves(result: CellResult) -> Curves:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bough._arrays import Floats
 from bough.experiments import synthetic
-from bough.experiments.claims import APART, MISFIT, ratios, slope
+from bough.experiments.claims import MISFIT, apart, ratios, slope
 from bough.experiments.experiment import Claim, Experiment, Outcome, PaperNumber, Results, Verdict
 from bough.experiments.figures import final_regrets
 from bough.experiments.options import Options
@@ -109,13 +109,14 @@ def _growth(results: Results, claim: Claim, scale: Callable[[Floats], Floats], s
     fits = chance > MISFIT
     verdict: Verdict
     holds = ""
-    if found > APART * uncertainty:
+    wide = apart(min(result.runs for result in results)) * uncertainty
+    if found > wide:
         as_claimed = abs(found - expected) <= expected / 4
         verdict = "holds" if fits and as_claimed else "holds in part"
         if verdict == "holds in part":
             holds = "grows, but not by this law" if not fits else f"grows, but {_pace(found, expected)}"
     else:  # not seen to grow: a failure only where growth as claimed would have been seen
-        verdict = "does not hold" if found + APART * uncertainty < expected / 2 else "undecided"
+        verdict = "does not hold" if found + wide < expected / 2 else "undecided"
     ends = ", ".join(f"{value[i]:.2f} ± {error[i]:.2f} at h = {heights[i]:.0f}" for i in (0, len(value) // 2, -1))
     law = "which fits" if fits else f"which does not fit (so poor a fit has probability {chance:.0e})"
     measured = f"{symbol} = {found:.2f} ± {uncertainty:.2f}, {law}; {ends}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from bough.experiments import registry
-from bough.experiments.claims import judge
+from bough.experiments.claims import FEWEST, judge
 from bough.experiments.experiment import Outcome, Results
 from bough.experiments.runner import versions
 from bough.experiments.tables import regret_table, table
@@ -68,9 +68,10 @@ def markdown(outcomes: Mapping[str, Outcome], absent: Mapping[str, str], command
         + ", ".join(f"{name} {number}" for name, number in versions().items())
         + ". Regret is cumulative and lower is better; it is averaged over the runs, ± one standard error.",
         "## Claims",
-        "Each verdict is computed from the data by a rule in `bough.experiments.claims`; a gap counts where it is "
-        "more than two standard errors of the paired difference. A claim holds, holds in part (and it says what of it "
-        "holds), or does not hold; it is undecided where there are too few runs to tell.",
+        "Each verdict is computed from the data by a rule in `bough.experiments.claims`; a gap counts where the 95% "
+        "interval of the paired difference excludes 0 (Student's: about two standard errors with many runs). A claim "
+        "holds, holds in part (and it says what of it holds), or does not hold; it is undecided where there are too "
+        f"few runs to tell, and always where there are fewer than {FEWEST}.",
         table(
             ["claim", "where in the paper", "measured", "verdict"],
             ([c.claim, c.where, c.measured, f"**{c.verdict}**{c.but}"] for c in judge(outcomes.values())),

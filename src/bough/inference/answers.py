@@ -30,8 +30,11 @@ class Conditional(NamedTuple):
     """A node's posterior given its parent's value p: normal, with mean ``gain p + offset``."""
 
     gain: Any
+    """What p is multiplied by."""
     offset: Any
+    """What is added to it."""
     covariance: Any
+    """The covariance around that mean, whatever p is."""
 
 
 class BestActions(NamedTuple):
@@ -41,7 +44,9 @@ class BestActions(NamedTuple):
     """
 
     nodes: Nodes
+    """Their numbers in the tree, the best first."""
     scores: Floats
+    """Their scores in that draw."""
 
 
 class Answers(ABC):

@@ -27,8 +27,11 @@ class Estimate(NamedTuple):
     """A number that was learned or set, with its 95% interval; of a covariance, the mean of its diagonal."""
 
     value: Any
+    """The number itself."""
     low: Any
+    """Where the interval begins."""
     high: Any
+    """Where it ends."""
     share: float | None
     """Of the variance of a reward of the observed actions; where rewards are counts, of their log-odds or log-rates."""
     told_by: int | None

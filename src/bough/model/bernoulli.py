@@ -104,7 +104,7 @@ class BernoulliModel(Model):
     Parameters, and so `mean` and `covariance`, are log-odds; with a vector for `mean`, the log-odds of a reward are the
     product of the action's parameter with the context, whose entries have the names of `features`, if it is given.
     Rewards may also come as n successes out of m `trials`. The posterior is Gaussian as well, by expectation
-    propagation: docs/explanation/propagation.md says how close that is.
+    propagation; :doc:`/explanation/propagation` says how close it is.
 
     >>> import bough
     >>> tree = bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -145,9 +147,10 @@ def _checked_noise(noise_variance: Any) -> float:
     except ValueError:
         value = float("nan")
     if not 1.0 / LARGEST < value < LARGEST:
-        unknown = " (with noise per action a model has no such number)" if noise_variance != noise_variance else ""
+        is_nan = isinstance(noise_variance, float) and math.isnan(noise_variance)
+        unknown = " (with noise per action a model has no such number)" if is_nan else ""
         raise ValueError(
-            f"noise_variance is {noise_variance!r}{unknown}; give a positive, finite number, "
+            f"noise_variance is {reprlib.repr(noise_variance)}{unknown}; give a positive, finite number, "
             f"between {1 / LARGEST:g} and {LARGEST:g}"
         )
     return value

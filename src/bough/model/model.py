@@ -19,8 +19,11 @@ class MeanReward(NamedTuple):
     """The mean reward of each action, and the ends of its credible interval; made by `Posterior.mean_reward`."""
 
     mean: Floats
+    """The mean reward of each action."""
     low: Floats
+    """Where its interval begins."""
     high: Floats
+    """Where it ends."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

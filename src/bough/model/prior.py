@@ -165,11 +165,11 @@ class TreePrior:
         """
         return self._star(keep_root=True)
 
-    def _refuse_factors(self, what: str) -> None:
+    def _refuse_factors(self, what: str, instead: str = "give one without") -> None:
         """A `ValueError` where there are crossed factors, of something that does not know of them."""
         if self.effects is not None:
             raise ValueError(
-                f"{what} with crossed factors, and the model has {', '.join(map(repr, self.factors))}; give one without"
+                f"{what} with crossed factors, and the model has {', '.join(map(repr, self.factors))}; {instead}"
             )
 
     def _star(self, keep_root: bool) -> Self:

@@ -169,6 +169,10 @@ class FlatTS(HierTS):
     _reasons_with_a_star = True
 
     def _assumed(self, model: Model) -> Model:
+        model._refuse_factors(
+            "FlatTS takes only the root to tie actions together, and more does in a model",
+            "give one without, or use HierTS",
+        )
         return model.flat()
 
 
@@ -188,6 +192,9 @@ class TS(HierTS):
     _reasons_with_a_star = True
 
     def _assumed(self, model: Model) -> Model:
+        model._refuse_factors(
+            "TS takes actions to be independent, and they are not in a model", "give one without, or use HierTS"
+        )
         return model.independent()
 
 

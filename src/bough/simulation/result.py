@@ -18,6 +18,13 @@ _KIND = "simulation"
 _VERSION = 1
 
 
+class _ByPolicy(dict[str, Any]):
+    """What there is of each policy, which says who has played where somebody else is asked for."""
+
+    def __missing__(self, policy: Any) -> Any:
+        raise KeyError(f"no policy {policy!r} was simulated; there are {list(self)}")
+
+
 @dataclass(frozen=True, repr=False)
 class Simulation:
     """The regret of every policy in every run and round.
@@ -42,11 +49,16 @@ class Simulation:
     tried: dict[str, Integers]
     """For each policy how many different actions it took, (runs,)."""
     seconds: dict[str, Floats]
-    """For each policy how long a run took by the clock, (runs,)."""
+    """For each policy how long a run took by the clock, (runs,). The first run of a process also loads what is
+    compiled, or compiles it, so compare medians."""
     n_actions: int
     """How many actions there were; in the first run, where runs differ."""
     best: float
     """The mean reward that regret is measured against, averaged over runs and rounds."""
+
+    def __post_init__(self) -> None:
+        for what in ("regret", "tried", "seconds"):
+            object.__setattr__(self, what, _ByPolicy(getattr(self, what)))
 
     def __repr__(self) -> str:
         return f"Simulation(policies={list(self.regret)}, runs={self.runs}, rounds={self.rounds})"
@@ -70,14 +82,12 @@ class Simulation:
         return np.asarray(self._of(policy).std(axis=0, ddof=1) / np.sqrt(self.runs))
 
     def _of(self, policy: str) -> Floats:
-        if not isinstance(policy, str) or policy not in self.regret:
-            raise KeyError(f"no policy {policy!r} was simulated; there are {list(self.regret)}")
-        return self.regret[policy]
+        return np.asarray(self.regret[policy if isinstance(policy, str) else repr(policy)])
 
     def summary(self) -> str:
         """The final regret of each policy with its standard error, as a small table to print."""
         width = max(8, *(len(name) for name in self.regret))
-        title = f"(cumulative, after {self.rounds} rounds, mean of {self.runs} runs and its standard error)"
+        title = f"(cumulative, after {self.rounds:,} rounds, mean of {self.runs:,} runs and its standard error)"
         rows = [(name, f"{self.mean(name)[-1]:.1f}", f"{self.standard_error(name)[-1]:.1f}") for name in self.regret]
         wide, narrow = (max(least, *(2 + len(row[i]) for row in rows)) for i, least in ((1, 10), (2, 7)))
         lines = [f"{'policy':<{width}}{'regret':>{wide}}{'±':>{narrow}}  {title}"]
@@ -88,7 +98,7 @@ class Simulation:
         """A tidy frame with columns policy, round, mean, se and runs; `per_run`: with policy, run, round and regret.
 
         Regret is cumulative. `backend` is "pandas", "polars" or "pyarrow"; the first of them that is installed where it
-        is None.
+        is None. The extra ``frames`` brings all three.
 
         >>> import bough
         >>> run = bough.simulate(bough.problems.constant(2, 2), {"TS": bough.TS}, rounds=10, runs=3, seed=0)
@@ -120,7 +130,7 @@ class Simulation:
         >>> model = bough.problems.increasing(branching=3, height=2)
         >>> run = bough.simulate(model, {"HierTS": bough.HierTS, "TS": bough.TS}, rounds=100, runs=20, seed=0)
         >>> print(run.compare("HierTS", "TS"))
-        HierTS - TS: -5 of regret after 100 rounds (95% interval -11 to 2, paired over 20 runs)
+        HierTS - TS: -5 of regret after 100 rounds (95% interval -11 to 2, paired over 20 runs): not significant
         """
         gaps = self._of(first)[:, -1] - self._of(second)[:, -1]
         width = _quantile(_checks.level(interval, "interval"), self.runs) * float(gaps.std(ddof=1)) / self.runs**0.5
@@ -128,17 +138,17 @@ class Simulation:
         return Comparison(first, second, middle, middle - width, middle + width, interval, self.runs, self.rounds)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the mean regret of each policy against rounds, with 95% bands; returns the axes. Needs matplotlib.
+        """Draw the mean regret of each policy against rounds, with 95% bands; returns the axes (extra ``plot``).
 
         A band is where the mean of very many runs is likely to be. `compare` has the interval of a difference, which
-        is mostly narrower.
+        is mostly narrower. Policies are named where their curves end; in axes of your own, and where names are long, in
+        a legend. Draw into the axes whatever else belongs there, and call their `legend()` again.
         """
-        from bough.plotting import plot_labelled_regret  # matplotlib loads when something is drawn
+        from bough.plotting import plot_regret  # matplotlib loads when something is drawn
 
         width = _quantile(0.95, self.runs)
-        return plot_labelled_regret(
-            {one: (self.mean(one), width * self.standard_error(one)) for one in self.regret}, ax
-        )
+        curves = {one: (self.mean(one), width * self.standard_error(one)) for one in self.regret}
+        return plot_regret(curves, self.runs, ax)
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -194,16 +204,22 @@ class Comparison:
     """
 
     first: str
+    """The name of one policy."""
     second: str
+    """The name of the other."""
     difference: float
     """The first policy's regret after the last round less the second's, mean of the runs: below zero where it is
     better."""
     low: float
+    """Where the interval of the difference begins."""
     high: float
+    """Where it ends."""
     interval: float
     """The level of the interval, Student's, from `low` to `high`."""
     runs: int
+    """Over how many runs the policies are paired."""
     rounds: int
+    """How many rounds each run has."""
 
     @property
     def is_clear(self) -> bool:
@@ -211,10 +227,14 @@ class Comparison:
         return not self.low <= 0.0 <= self.high
 
     def __str__(self) -> str:
-        middle, low, high = (rounded(one, self.high - self.low) for one in (self.difference, self.low, self.high))
+        # As many digits as the width justifies, or more where otherwise an end would look like 0.
+        width = min([self.high - self.low, *(10.0 * abs(end) for end in (self.low, self.high) if end)])
+        middle, low, high = (rounded(one, width) for one in (self.difference, self.low, self.high))
         what = f"{self.first} - {self.second}: {middle} of regret after {self.rounds:,} rounds"
         interval = f"{100 * self.interval:.3g}% interval {low} to {high}"
-        return f"{what} ({interval}, paired over {self.runs:,} runs)"
+        lower = self.first if self.difference < 0.0 else self.second
+        verdict = f"{lower} has less regret" if self.is_clear else "not significant"
+        return f"{what} ({interval}, paired over {self.runs:,} runs): {verdict}"
 
 
 def _quantile(level: float, runs: int) -> float:

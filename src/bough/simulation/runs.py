@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bough import _checks
 from bough._arrays import Floats
 from bough.model.model import Model
 from bough.policies.base import Policy, ScoringPolicy
@@ -35,14 +36,38 @@ class RunResult(NamedTuple):
     n_actions: int
 
 
-Runner = Callable[[World, np.random.Generator, Policy | None], RunResult]
+class Position:
+    """Where a simulation is, for the note that an error gets; all is counted from 0.
+
+    >>> at = Position()
+    >>> at.run, at.policy, at.round = 3, "mine", 20
+    >>> at.note
+    "in policy 'mine', run 3, round 20 (counted from 0)"
+    """
+
+    run: int = 0
+    policy: str | None = None
+    """None while the world or the policies of the run are made."""
+    round: int | None = None
+    """None where nothing is played in Python."""
+
+    @property
+    def note(self) -> str:
+        """The place in words."""
+        policy = "" if self.policy is None else f"policy {self.policy!r}, "
+        rounds = "" if self.round is None else f", round {self.round}"
+        return f"in {policy}run {self.run}{rounds} (counted from 0)"
+
+
+Runner = Callable[[World, np.random.Generator, Policy | None, Position], RunResult]
 
 
 def runner(name: str, model: Model, policy: Any) -> Runner:
     """A function that plays one run in a world of this model, by the policy that was made for it, if one was."""
     play = compiled_run(model, policy)
 
-    def played(world: World, rng: np.random.Generator, agent: Policy | None) -> RunResult:
+    def played(world: World, rng: np.random.Generator, agent: Policy | None, at: Position) -> RunResult:
+        at.policy, at.round = name, None
         start, seed = time.perf_counter(), rng.bit_generator.state
         found = play(world, rng) if play is not None and world.is_plain else None
         if found is None:
@@ -50,7 +75,7 @@ def runner(name: str, model: Model, policy: Any) -> Runner:
                 rng.bit_generator.state = seed
                 agent = made(name, policy, world.model, rng)
             start = time.perf_counter()
-            found = _play_in_python(name, world, agent)
+            found = _play_in_python(name, world, agent, at)
         gaps, tried = found
         seconds = time.perf_counter() - start
         return RunResult(gaps, tried, seconds, world.average_best(), world.model.tree.n_actions)
@@ -70,7 +95,7 @@ def made(name: str, policy: Any, model: Model, rng: np.random.Generator) -> Poli
     return checked
 
 
-def _play_in_python(name: str, world: World, agent: Any) -> tuple[Floats, int]:
+def _play_in_python(name: str, world: World, agent: Any, at: Position) -> tuple[Floats, int]:
     """Bough's own go by the actions' places, which spares them looking up names; others by names.
 
     The clock of a policy that keeps time shows the number of the round.
@@ -83,6 +108,7 @@ def _play_in_python(name: str, world: World, agent: Any) -> tuple[Floats, int]:
     keeps_time = _keeps_time(agent)
     levels = world.levels_for(agent._model) if own else None
     for t in range(len(gaps)):
+        at.round = t
         if keeps_time:
             agent.now = float(t)
         context = None if world.contexts is None else world.contexts[t]
@@ -105,10 +131,18 @@ def _place(name: str, tree: Tree, action: Any) -> int:
     try:
         return int(np.searchsorted(tree.leaves, tree.action_node(action)))
     except KeyError:
+        but, example = _what_it_is_instead(tree, action)
         raise ValueError(
-            f"policy {name!r} decided on {action!r:.80}, which is not an action; decide gives the name of one, such as "
-            f"{tree.actions[0]!r:.80}"
+            f"policy {name!r} decided on {action!r:.80}, which is not an action{but}; decide gives the name of one, "
+            f"such as {tree.actions[example]!r:.80}"
         ) from None
+
+
+def _what_it_is_instead(tree: Tree, action: Any) -> tuple[str, int]:
+    """What is not an action may be, in words, and the place of an action that may be meant."""
+    if _checks.is_whole(action) and 0 <= action < tree.n_actions:
+        return f", though a place in tree.actions: tree.actions[{action}] is the name there", int(action)
+    return (" but a category" if tree.node_names.find(action) >= 0 else ""), 0
 
 
 def _keeps_time(agent: Any) -> bool:

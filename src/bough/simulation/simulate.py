@@ -7,6 +7,7 @@ and the policy's name, so neither the number of jobs nor the other policies chan
 
 from __future__ import annotations
 
+import reprlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -24,7 +25,7 @@ from bough.simulation.compiled_runs import is_compiled
 from bough.simulation.drifting import Drifting
 from bough.simulation.protocols import PROBLEM, check_contexts, check_policy, check_problem
 from bough.simulation.result import Simulation
-from bough.simulation.runs import Runner, RunResult, made, runner
+from bough.simulation.runs import Position, Runner, RunResult, made, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
 _MOST_JOBS = 1_000_000  # what joblib takes
@@ -47,20 +48,22 @@ def simulate(
     Where the model has `drift`, its actions drift in the world as well, with that half-life in rounds.
 
     `policies` maps a name to a policy class such as `HierTS`, to a class or a function of your own that makes a
-    `Policy`, or to a fresh policy object. A class or a function is called as ``policy(model, seed=generator)`` for each
-    run, with a numpy Generator. An object is copied for each run (and, unless it is one of bough's, draws the same
-    random numbers in each, so prefer a function). In each round a policy of your own is called as ``decide(context)``
-    and then as ``update(action, reward, context)``: the action is its name, the reward a float, and the context an
-    array that cannot be written to, or None where the model has none. One that has an attribute ``now`` is told the
-    number of each round in it, from 0.
+    `Policy`, or to a policy object. A class or a function is called as ``policy(model, seed=generator)`` for each
+    run, with a numpy Generator. An object is copied for each run as it is: one that has learned begins every run with
+    what it knows, which in worlds drawn from the prior is of another truth. (Unless it is one of bough's, it also draws
+    the same random numbers in each run, so prefer a function.) In each round a policy of your own is called as
+    ``decide(context)`` and then as ``update(action, reward, context)``: the action is its name, the reward a float, and
+    the context an array that cannot be written to, or None where the model has none. One that has an attribute ``now``
+    is told the number of each round in it, from 0.
 
     On trees of up to 2,000 nodes bough's own run compiled from the first to the last round. Others run at the speed of
     Python, with the same results but for how ties round, and so do all in worlds that move, or have their own rewards.
 
     `contexts`, for a contextual model, is an array whose rows are drawn at random, or a function of a generator
     and a number n that gives (n, d); where the model has `features`, either may be a frame. `jobs` goes to joblib: None
-    leaves it to `joblib.parallel_config`, which also takes a cluster. `progress=True` shows a bar; a function is called
-    with the number of runs that were just finished.
+    leaves it to `joblib.parallel_config`, which also takes a cluster; any other number needs the extra ``simulate``.
+    `progress=True` shows a bar (extra ``progress``); a function is called with the number of runs that were just
+    finished. An error in a policy or a world has a note that says in which policy, run and round it was.
 
     >>> import bough
     >>> model = bough.GaussianModel(bough.Tree.balanced(branching=3, height=1), mean=[0.0, 0.0])
@@ -76,7 +79,7 @@ def simulate(
         raise ValueError(f"jobs is {jobs!r}; give how many, -1 for one a core, or None")
     plan = _checked_policies(policies)
     problem = _checked_problem(model, contexts)
-    run_seeds = _seeds.sequence(seed).spawn(runs)
+    run_seeds = list(enumerate(_seeds.sequence(seed).spawn(runs)))
     size = -(-runs // _CHUNKS)
     chunks = [run_seeds[start : start + size] for start in range(0, runs, size)]
     # Compiled runs release the interpreter's lock, so threads share one copy of everything.
@@ -100,7 +103,7 @@ def simulate(
 
 
 def _in_parallel(
-    jobs: int | None, in_threads: bool, chunks: list[list[np.random.SeedSequence]], *task: Any
+    jobs: int | None, in_threads: bool, chunks: list[list[tuple[int, np.random.SeedSequence]]], *task: Any
 ) -> Iterator[dict[str, list[RunResult]]]:
     try:
         import joblib
@@ -113,13 +116,29 @@ def _in_parallel(
 
 
 def _run_chunk(
-    run_seeds: Iterable[np.random.SeedSequence], problem: Problem, plan: Mapping[str, Any], rounds: int
+    run_seeds: Iterable[tuple[int, np.random.SeedSequence]], problem: Problem, plan: Mapping[str, Any], rounds: int
 ) -> dict[str, list[RunResult]]:
-    """What each policy came to in the runs with these seeds."""
+    """What each policy came to in the runs with these numbers and seeds; an error has a note that says where."""
+    at = Position()
+    try:
+        return _play_chunk(run_seeds, problem, plan, rounds, at)
+    except Exception as error:
+        error.add_note(at.note)
+        raise
+
+
+def _play_chunk(
+    run_seeds: Iterable[tuple[int, np.random.SeedSequence]],
+    problem: Problem,
+    plan: Mapping[str, Any],
+    rounds: int,
+    at: Position,
+) -> dict[str, list[RunResult]]:
     played: dict[str, list[RunResult]] = {name: [] for name in plan}
     runners: dict[str, Runner] = {}
     model = None
-    for seed in run_seeds:
+    for at.run, seed in run_seeds:
+        at.policy = at.round = None
         world = problem.world(rounds, np.random.default_rng(_seeds.child(seed, 0)))
         if not isinstance(world, World) or world.rounds != rounds:
             what = f"a World of {world.rounds} rounds" if isinstance(world, World) else f"{world!r:.80}"
@@ -132,16 +151,17 @@ def _run_chunk(
         own = {name: policy for name, policy in plan.items() if find_built_in(policy) is None}
         agents = {name: made(name, policy, model, rngs[name]) for name, policy in own.items()}
         for name, play in runners.items():
-            played[name].append(play(world, rngs[name], agents.pop(name, None)))
+            played[name].append(play(world, rngs[name], agents.pop(name, None), at))
     return played
 
 
 def _checked_policies(policies: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(policies, Mapping) or not policies:
-        raise ValueError(f"policies is {policies!r}; give a mapping from names to policies")
+        shown = "empty" if isinstance(policies, Mapping) else reprlib.repr(policies)
+        raise ValueError(f'policies is {shown}; give a mapping from names to policies, such as {{"TS": bough.TS}}')
     for name, policy in policies.items():
         if not isinstance(name, str):
-            raise ValueError(f"the policy name {name!r} is a {type(name).__name__}; names are strings")
+            raise ValueError(f"the policy name {name!r:.80} is not a string; give names such as {str(name)!r:.80}")
         check_policy(name, policy)
     return dict(policies)
 

@@ -67,7 +67,8 @@ class World:
     truth: Floats | Callable[[Floats], Any]
     """(K,) each action's mean reward, or (K, d) its parameter, in `tree.actions` order. Where the world moves, in a
     K-armed model, (rounds, K): a row for each round. With contexts also a function of a context that gives the (K,)
-    mean rewards in it, which need not be as the model has them."""
+    mean rewards in it, which need not be as the model has them. Where the model has crossed factors, an action's mean
+    reward includes the effects of its own levels, such as its brand's, and not those of the decisions' levels."""
     noise: Floats
     """(rounds,) what is added to the mean reward in each round; where the model's rewards are counts, numbers uniform
     on [0, 1), whose quantile of the reward's distribution is the reward. With `pays` any numbers."""
@@ -81,11 +82,14 @@ class World:
     """The reward, a function of the mean reward of the action that was taken and of the round's noise; where None, as
     the model has it. It has to be one that the model takes, and regret goes by the means in any case."""
     factors: Mapping[str, Any] | None = None
-    """The levels that the decisions have: for each factor of the decision, one for each round."""
+    """The levels that the decisions have, such as the store where each is made: a dict from the name of every factor
+    of the decision to (rounds,) levels. Policies are told them."""
     added: Floats | None = None
-    """(rounds,) what these levels add to the mean reward of every action in each round; regret goes without it."""
+    """(rounds,) what these levels add to the mean reward of every action in each round; nothing where None. Regret
+    goes without it, since it is the same for all actions."""
     noise_deviations: Floats | None = None
-    """(K,) what the round's noise is multiplied by for each action, where actions differ in it; 1 where None."""
+    """(K,) what the round's noise is multiplied by for each action, where actions differ in it; 1 where None. With
+    standard normal `noise` these are the standard deviations of the actions' noise."""
 
     def __post_init__(self) -> None:
         model = self.model
@@ -160,11 +164,13 @@ class World:
     def _check_noise_deviations(self, given: Any) -> None:
         """Refuse deviations that are none, or that nothing would be multiplied by."""
         deviations = _finite("noise_deviations", given, 1)
-        if deviations.shape != (self.model.tree.n_actions,) or (deviations < 0.0).any():
+        n = self.model.tree.n_actions
+        if deviations.shape != (n,):
             raise ValueError(
-                f"noise_deviations has shape {deviations.shape} or negative numbers; give {self.model.tree.n_actions}, "
-                "one per action in the order of tree.actions"
+                f"noise_deviations has length {len(deviations)}; give {n}, one per action in the order of tree.actions"
             )
+        if (deviations < 0.0).any():
+            raise ValueError(f"noise_deviations has {deviations.min():g}; give numbers of 0 or more")
         if self.residuals is not None or self.pays is not None or not self.model.kind.noise_is_added:
             raise ValueError("noise_deviations go with noise that is added to the mean; leave them out here")
         _set(self, "noise_deviations", deviations)
@@ -350,9 +356,13 @@ def _set(owner: Any, name: str, value: Any) -> None:
 def _finite(what: str, values: Any, *ndims: int) -> Floats:
     """Values as an array that a kernel can read, in one of these numbers of dimensions."""
     given = _checks.floats(values, what)
-    if given.ndim not in ndims or not np.isfinite(given).all() or not given.size:
+    if given.ndim not in ndims or not given.size:
         wanted = " or ".join(map(str, ndims))
-        raise ValueError(f"the {what} has shape {given.shape} or is not finite; give numbers in {wanted} dimension(s)")
+        raise ValueError(f"the {what} has shape {given.shape}; give numbers in {wanted} dimension(s), one or more")
+    if not np.isfinite(given).all():
+        place = tuple(np.argwhere(~np.isfinite(given))[0].tolist())
+        at = place[0] if len(place) == 1 else place
+        raise ValueError(f"the {what} has {given[place]:g} at {at}; give finite numbers")
     return np.ascontiguousarray(given)
 
 
