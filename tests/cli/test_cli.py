@@ -204,6 +204,10 @@ BAD_FITS = {
         ["log.csv", "--tree", "products.csv", *COLUMNS],
         "name its columns, coarsest first, with --levels",
     ),
+    "one file for both": (
+        ["log.csv", "--tree", "tree.txt", *COLUMNS, "--agent", "./model.bough"],
+        "--out and --agent are both model.bough; give each a file of its own",
+    ),
     "no context": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--structure", "full"], "go with --context"),
 }
 
@@ -219,6 +223,16 @@ def test_a_fit_that_cannot_be_is_one_line_with_exit_status_two(what, tmp_path, m
     assert len(shown.err.strip().splitlines()) == 1
     assert text in shown.err
     assert not (tmp_path / "model.bough").exists()
+
+
+def test_a_fit_says_which_files_it_has_replaced(tmp_path, monkeypatch, capsys):
+    write_log(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    fit = ["fit", "log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad"]
+    assert cli.main(fit) == 0
+    assert capsys.readouterr().out.endswith("\nmodel: model.bough\n")
+    assert cli.main([*fit, "--agent", "agent.bough"]) == 0
+    assert capsys.readouterr().out.endswith("\nmodel: model.bough (replaced)\nagent: agent.bough\n")
 
 
 def test_a_model_with_contexts_is_not_for_the_command(tmp_path, capsys):

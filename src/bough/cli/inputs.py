@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -109,6 +109,16 @@ def check_target(path: Path | None, option: str) -> None:
     """Refuse a place where no file can be written, before the work is done."""
     if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
         raise ValueError(f"{option} {path} cannot be written; give a file in a folder that exists")
+
+
+def check_targets(targets: Mapping[str, Path | None]) -> None:
+    """Refuse places, by their options, where no file can be written, or where one would be written over another."""
+    places: dict[Path, str] = {}
+    for option, path in targets.items():
+        check_target(path, option)
+        if path is not None and places.setdefault(path.resolve(), option) != option:
+            first = places[path.resolve()]
+            raise ValueError(f"{first} and {option} are both {path}; give each a file of its own")
 
 
 def check_picture(path: Path) -> None:

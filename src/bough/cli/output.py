@@ -76,6 +76,15 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 # -- what was written ------------------------------------------------------------------------------
 
 
+def target(what: str, path: Path) -> str:
+    """The line about a file that is about to be written, which says whether there is one to replace.
+
+    >>> target("model", Path("no-such-folder/model.bough"))
+    'model: no-such-folder/model.bough'
+    """
+    return f"{what}: {path}{' (replaced)' if path.exists() else ''}"
+
+
 class Written:
     """Which of some files have been written since this was made: what an interrupted command can truly say.
 
