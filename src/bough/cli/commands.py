@@ -193,7 +193,7 @@ def _read_logs(
     """What a fit takes, rows or sums, and the sums of all logs."""
     bad = "skip-most" if given.skip_most else "skip" if given.skip_bad else "error"
     options: dict[str, Any] = {"trials": given.trials, "exposure": given.exposure, "bad": bad}
-    options["intercept"] = given.intercept
+    options |= {"intercept": given.intercept, "model": MODELS[given.rewards or "gaussian"]}
     columns = (given.action, given.reward, context)
     if by_rows:
         read_rows = import_module("bough.data.logs").read_rows

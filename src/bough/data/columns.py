@@ -29,6 +29,9 @@ class Names(NamedTuple):
     weight: str | None
     exposure: str | None
     has_trials: bool
+    """Whether rewards are clicks: at most as many as trials, or one where no column has these."""
+    has_counts: bool
+    """Whether rewards are clicks or counts."""
     intercept: bool
     levels: tuple[str, ...] = ()
     """Those of the levels that decisions had."""
@@ -126,10 +129,14 @@ class Columns:
     @property
     def limits(self) -> dict[str, nw.Expr]:
         """What is not negative in a row of counts."""
-        if self.exposure is None:
+        if not self.names.has_counts:
             return {}
-        limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0, "exposure": self.exposure - 5e-324}
-        return {**limits, "rest": self.exposure - self.y} if self.names.has_trials else limits
+        limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0}
+        if self.exposure is not None:
+            limits["exposure"] = self.exposure - 5e-324
+        if self.names.has_trials:
+            limits["rest"] = (1.0 if self.exposure is None else self.exposure) - self.y
+        return limits
 
     @property
     def products(self) -> dict[str, nw.Expr]:

@@ -24,6 +24,8 @@ from bough.data.encoding import encoded_log
 from bough.data.files import opened_log
 from bough.data.rows import Observations, check_intercept, with_intercept
 from bough.data.statistics import Statistics
+from bough.model.likelihood import Likelihood
+from bough.model.model import Model
 from bough.tree.name_columns import as_column, is_missing
 from bough.tree.names import NumberedNames, twin
 from bough.tree.tree import Tree
@@ -48,6 +50,7 @@ def summarise(
     features: Any = None,
     factors: Mapping[str, str] | None = None,
     bad: Bad = "error",
+    model: type[Model] | None = None,
 ) -> Statistics:
     """The sums that a model learns from: for each action the count, and those of y, y^2, x y and x x'.
 
@@ -58,10 +61,12 @@ def summarise(
     rewards are clicks, `trials` has how many views they are of, and where they are counts, `exposure` how long or how
     much was counted. `features`, a `Features` or another fitted transformer, makes numbers of the columns of the
     context, in a frame in memory. `factors`, a mapping from factors of the decision to columns such as
-    ``{"store": "store_id"}``, has rewards summed for each level as well, which is text or a whole number.
+    ``{"store": "store_id"}``, has rewards summed for each level as well, which is text or a whole number. With `model`,
+    the class of the model that is to learn from the sums, such as ``bough.PoissonModel``, a row whose reward that model
+    cannot have is a row that cannot be used.
 
-    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or with trials or exposure a
-    reward that is no such count), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
+    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or where rewards are
+    counts one that is none), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
     and `skipped` says how many. Where they are more than half of the rows, that is an error too, unless `bad` is
     ``"skip-most"``.
 
@@ -88,7 +93,7 @@ def summarise(
             f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used, or "skip-most" where '
             "they are most of the log"
         )
-    named = _named(log, action, reward, context, weight, trials, exposure, intercept, features)
+    named = _named(log, action, reward, context, weight, trials, exposure, intercept, features, model)
     levels = checked_level_columns(factors)
     with _opened(named.log, tree, named.columns._replace(levels=tuple(levels.values()))) as columns:
         return _summarised(columns, tree, bad, tuple(levels)).arranged(named.features)
@@ -115,9 +120,10 @@ def read_rows(
     intercept: bool = False,
     features: Any = None,
     bad: Bad = "error",
+    model: type[Model] | None = None,
 ) -> tuple[Observations, Statistics]:
     """The rows of a log in memory, where sums are not enough, and its `summarise`, which has checked them."""
-    named = _named(log, action, reward, context, None, trials, exposure, intercept, features)
+    named = _named(log, action, reward, context, None, trials, exposure, intercept, features, model)
     with _opened(named.log, tree, named.columns) as columns:
         sums = _summarised(columns, tree, bad).arranged(named.features)
     with _opened(named.log, tree, named.columns) as columns:
@@ -142,7 +148,11 @@ def _named(
     exposure: str | None,
     intercept: bool,
     features: Any,
+    model: Any,
 ) -> _NamedLog:
+    kind = _kind_of(model)
+    if kind is not None:
+        kind.check_words(trials, exposure)
     seen = _checks.trials_or_exposure(trials, exposure)
     for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
         if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
@@ -154,7 +164,18 @@ def _named(
         others = [column for column in (action, reward, weight, seen) if column is not None]
         log, chosen, names = encoded_log(log, others, context, features, intercept)
         intercept = False
-    return _NamedLog(log, Names(action, reward, chosen, weight, seen, trials is not None, intercept), names)
+    has_trials = trials is not None or (kind is not None and kind.exposure_word == "trials")
+    has_counts = seen is not None or (kind is not None and kind.has_exposure)
+    return _NamedLog(log, Names(action, reward, chosen, weight, seen, has_trials, has_counts, intercept), names)
+
+
+def _kind_of(model: Any) -> type[Likelihood] | None:
+    """The kind of the rewards of a model that is given as its class."""
+    if model is None:
+        return None
+    if not (isinstance(model, type) and issubclass(model, Model) and hasattr(model, "kind")):
+        raise ValueError(f"model is {model!r:.80}; give the class of a model, such as bough.PoissonModel")
+    return model.kind
 
 
 def _rows(columns: Columns, tree: Tree, features: tuple[str, ...] | None) -> Observations:
