@@ -429,13 +429,13 @@ def test_a_reward_that_is_no_count_is_found_without_trials_and_exposure_too():
 
     frame = polars.DataFrame({"ad": ["green", "black", "black"], "clicks": [0.0, 1.0, 2.25], "age": [1.0, 2.0, 3.0]})
     for model in (bough.PoissonModel, bough.BernoulliModel):
-        with pytest.raises(ValueError, match="1 of 3 rows cannot be used: .*2.25"):
+        with pytest.raises(ValueError, match=r"1 of 3 rows cannot be used: .*2\.25"):
             bough.summarise(frame, TREE, "ad", "clicks", model=model)
         assert bough.summarise(frame, TREE, "ad", "clicks", model=model, bad="skip").skipped == {"bad number": 1}
         for context in (None, ["age"]):
             with pytest.raises(ValueError, match="1 of 3 rows cannot be used"):
                 bough.fit_prior(TREE, frame, action="ad", reward="clicks", context=context, model=model)
-    with pytest.raises(ValueError, match="exposure was given, which goes with a bough.PoissonModel"):
+    with pytest.raises(ValueError, match=r"exposure was given, which goes with a bough\.PoissonModel"):
         bough.summarise(frame, TREE, "ad", "clicks", exposure="age", model=bough.BernoulliModel)
     with pytest.raises(ValueError, match="model is 'poisson'; give the class of a model"):
         bough.summarise(frame, TREE, "ad", "clicks", model="poisson")
