@@ -342,10 +342,22 @@ def test_a_damaged_earlier_result_is_one_line_and_is_left_alone(tmp_path, capsys
 
 
 WRONG_WORDS = {
-    "an unknown command": (["dance"], "invalid choice: 'dance'"),
+    "an unknown command": (["dance"], "there is no command 'dance', but reproduce, simulate,"),
+    "a command misspelled": (["decied"], "there is no command 'decied' (did you mean decide?); see bough --help"),
+    "a part misspelled": (["key", "creat"], "there is no command 'creat' (did you mean create?); see bough key --help"),
+    "an option misspelled, and so missing": (
+        ["fit", "log.csv", "--action", "sku", "--rewad=sales"],
+        "there is no option --rewad (did you mean --reward?); see bough fit --help",
+    ),
+    "one dash": (
+        ["decide", "a.bough", "-k", "5"],
+        "there is no option -k (did you mean --k?); see bough decide --help",
+    ),
+    "a word too many": (["show", "a", "b"], "unrecognized arguments: b; see bough show --help"),
+    "an option of no command": (["--verison"], "there is no option --verison (did you mean --version?); see bough --h"),
     "no command": ([], "the following arguments are required: COMMAND; see bough --help"),
     "no number": (["reproduce", "--runs", "many"], "--runs: invalid int value: 'many'; see bough reproduce --help"),
-    "an unknown option": (["simulate", "--brunch", "2"], "unrecognized arguments: --brunch"),
+    "an unknown option": (["simulate", "--zzz", "2"], "there is no option --zzz; see bough simulate --help"),
     "no value": (["bound", "--height"], "--height: expected one argument"),
     "an unknown word": (["fit", "log.csv", "--by", "size"], "--by: invalid choice: 'size'"),
     "nothing required": (["fit", "log.csv"], "the following arguments are required: --action, --reward"),
