@@ -187,7 +187,10 @@ def test_fit_prints_the_table_and_writes_a_model_that_simulate_and_the_library_r
 COLUMNS = ["--action", "product", "--reward", "sales"]
 BAD_FITS = {
     "a bad row": (["log.csv", "--tree", "tree.txt", *COLUMNS], "1 of 121 rows cannot be used"),
-    "no log": (["nowhere.csv", "--tree", "tree.txt", *COLUMNS], "nowhere.csv cannot be read"),
+    "no log": (
+        ["nowhere.csv", "--tree", "tree.txt", *COLUMNS],
+        "there is no file 'nowhere.csv'; give one that is there",
+    ),
     "no tree": (["log.csv", *COLUMNS], "no tree was given; give --tree FILE"),
     "no tree file": (["log.csv", "--tree", "nowhere.txt", *COLUMNS], "nowhere.txt"),
     "no column": (["log.csv", "--tree", "tree.txt", "--action", "item", "--reward", "sales"], "no column 'item'"),

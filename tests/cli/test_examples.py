@@ -150,7 +150,9 @@ def test_a_command_line_goes_from_a_fit_to_a_night_of_changes(here, capsys):
     assert bough.HierTS.load("agent.bough").posterior.n_observations == len(LOG)
     assert bough.GaussianModel.load("model.bough").mean == pytest.approx(learned)
     assert cli.main(["decide", "model.bough"]) == 2
-    assert re.search("model.bough holds a 'model'; expected an agent file", capsys.readouterr().err)
+    assert re.search(
+        "model.bough holds a model, and no agent; bough fit ... --agent FILE writes one", capsys.readouterr().err
+    )
     with (here / "products.csv").open("a") as table:
         print("garden,hose,Acme", file=table)
     assert cli.main(["adopt", "agent.bough", *tree, "--out", "agent.bough"]) == 0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import bough
-from bough import _checks
+from bough import _checks, _storage
 from bough._extras import install
 from bough.cli.output import one_line
 from bough.model.kinds import MODELS
@@ -192,6 +192,17 @@ def read_labels(given: argparse.Namespace, tree: bough.Tree) -> dict[str, dict[A
             if level is not None and level not in labels[column][own]:
                 labels[column][own].append(level)
     return labels
+
+
+def load_agent(path: Path) -> Any:
+    """The agent of a file; a `ValueError` that says how to get one where it holds something else."""
+    kind = _storage.kind_of(path)
+    if kind != "agent":
+        raise ValueError(
+            f"{path} holds a {kind}, and no agent; bough fit ... --agent FILE writes one, and so does, in Python, "
+            "bough.HierTS(model).save"
+        )
+    return import_module("bough.policies.files").load(path)
 
 
 def make_model(given: argparse.Namespace) -> Any:

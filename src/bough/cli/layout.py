@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
         self.epilog = _EXAMPLES + "\n".join(f"  {example}" for example in examples) if examples else None
         self._negative_number_matcher = re.compile(r"^-(\d|\.\d)[-+\d.,eE]*$")  # lists of numbers as well
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """What the words mean; an error of this very command where it does not know one of them."""
         words = sys.argv[1:] if args is None else list(args)
         self._refuse_unknown_option(words)

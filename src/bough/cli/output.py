@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from bough._checks import no_file
+
 
 def show(given: argparse.Namespace, text: str, results: Mapping[str, Any]) -> None:
     """Print the results on the standard output: as text, or, with --json, as one JSON document."""
@@ -133,6 +135,8 @@ def one_line(error: Exception) -> str:
     """What an error says, in one line."""
     if isinstance(error, (OverflowError, MemoryError)):
         return f"the numbers given are too large to compute with ({error}); give smaller ones"
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return no_file(error.filename)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = error.args[0] if isinstance(error, KeyError) and error.args else error

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bough._checks import no_file
 from bough._extras import install
 from bough._frames import Frame, as_written, by_position, collected, from_relation, labels_of, position
 from bough.tree.tree import Tree
@@ -211,6 +212,8 @@ def _located(path: str | os.PathLike[str]) -> Iterator[tuple[Any, str, bool]]:
             connection.execute("SET enable_progress_bar = false")  # it would go to the standard output
             yield connection, files, kind == "csv"
     except duckdb.Error as error:
+        if "No files found" in str(error):
+            raise ValueError(no_file(path)) from error
         what = " ".join(str(error).split()).split(" Possible ")[0]  # what follows is advice on DuckDB's own options
         raise ValueError(f"{path} cannot be read: {what[:300]}") from error
 
