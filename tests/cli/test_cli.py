@@ -40,6 +40,7 @@ def test_the_commands_are_these():
         "simulate",
         "bound",
         "fit",
+        "learn",
         "show",
         "dashboard",
         "decide",

@@ -38,7 +38,7 @@ CONTEXTS = polars.DataFrame({"customer": ["ann", "bob", "cyd"], "age": [3.0, 1.0
 COMMANDS = layout.commands_of(parser.make_parser())
 EXAMPLES = [
     example
-    for command in ("simulate", "bound", "fit", "show", "decide", "batch", "adopt")
+    for command in ("simulate", "bound", "fit", "learn", "show", "decide", "batch", "adopt")
     for example in COMMANDS[command].examples
 ]
 OF_A_LOG = [
@@ -80,7 +80,8 @@ def test_the_example_runs(example, here, monkeypatch, capsys):
         (here / "paths.txt").write_text("kettle-2\ntoaster\nhome/saw\n")
     source, _, command = example.rpartition(" | ")
     if source:
-        data = LOG.write_csv() if source.startswith("zcat") else "\n".join(PATHS)
+        piped = {"zcat": LOG.write_csv(), "printf": "sku,sales\nkettle,3.5\n"}
+        data = piped.get(source.split()[0], "\n".join(PATHS))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data.encode())))
     words = shlex.split(command)[1:]
     assert cli.main([*words, *SHORT.get(words[0], [])]) == 0

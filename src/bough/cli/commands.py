@@ -177,7 +177,7 @@ def fit(given: argparse.Namespace) -> None:
     learned.model.save(given.out)
     if given.agent is not None:
         learned.agent(seed=given.seed).save(given.agent)
-    lines = [f"left out: {n:,} row{'s' if n != 1 else ''} ({why})" for why, n in statistics.skipped.items()]
+    lines = output.left_out(statistics.skipped)
     levels = {f"depth {depth}": name for depth, name in enumerate(tree.levels or ())}
     features = None if context is None else [*(["intercept"] if given.intercept else []), *context]
     estimates = {name: {"level": levels.get(name), **one._asdict()} for name, one in learned.estimates.items()}

@@ -87,6 +87,15 @@ def target(what: str, path: Path) -> str:
     return f"{what}: {path}{' (replaced)' if path.exists() else ''}"
 
 
+def left_out(skipped: Mapping[str, int]) -> list[str]:
+    """A line for each reason for which rows of a log were left out.
+
+    >>> left_out({"bad number": 1})
+    ['left out: 1 row (bad number)']
+    """
+    return [f"left out: {n:,} row{'s' if n != 1 else ''} ({why})" for why, n in skipped.items()]
+
+
 class Written:
     """Which of some files have been written since this was made: what an interrupted command can truly say.
 
