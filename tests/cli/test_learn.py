@@ -80,7 +80,9 @@ def test_contexts_without_names_are_named_by_their_columns(capsys):
 
 
 def test_the_levels_of_decisions_are_in_columns_of_their_names():
-    model = bough.GaussianModel(TREE, 1.0, 0.5, 1.0, factors={"store": bough.Factor(levels=["north", "south"], at_decision=True)})
+    model = bough.GaussianModel(
+        TREE, 1.0, 0.5, 1.0, factors={"store": bough.Factor(levels=["north", "south"], at_decision=True)}
+    )
     stores = ["north", "south", "north"]
     polars.DataFrame({**SALES, "store": stores}).write_csv("stores.csv")
     agent = bough.HierTS(model, seed=0)
