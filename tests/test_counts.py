@@ -389,6 +389,7 @@ def test_exposure_adds_up_and_comes_back_from_a_file(tmp_path):
         (lambda: _log([5.0, 0.0], trials=[4, 4]), "the reward in row 0 is 5; give a count of at most 4"),
         (lambda: _log([0.0, 0.5], exposure=[4, 4]), "the reward in row 1 is 0.5; give a count, a whole number"),
         (lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), noise=1.0, model=bough.BernoulliModel), "have none; leave it"),
+        (lambda: bough.fit_prior(TREE, _log([2.25, 3.0]), model=bough.PoissonModel), "give counts, whole numbers of 0"),
         (lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), model="bernoulli"), "give the class, such as"),
         (
             lambda: bough.fit_prior(
@@ -421,6 +422,29 @@ def test_a_row_that_cannot_be_is_found_among_others_of_its_action(bad):
     assert left.exposure.sum() == 300.0
     if bad[0] == 41:  # as a count in an exposure it may be
         assert bough.summarise(frame, TREE, "ad", "clicks", exposure="views").sum_y.sum() == 52.0
+
+
+def test_a_reward_that_is_no_count_is_found_without_trials_and_exposure_too():
+    import polars
+
+    frame = polars.DataFrame({"ad": ["green", "black", "black"], "clicks": [0.0, 1.0, 2.25], "age": [1.0, 2.0, 3.0]})
+    for model in (bough.PoissonModel, bough.BernoulliModel):
+        with pytest.raises(ValueError, match=r"1 of 3 rows cannot be used: .*2\.25"):
+            bough.summarise(frame, TREE, "ad", "clicks", model=model)
+        assert bough.summarise(frame, TREE, "ad", "clicks", model=model, bad="skip").skipped == {"bad number": 1}
+        for context in (None, ["age"]):
+            with pytest.raises(ValueError, match="1 of 3 rows cannot be used"):
+                bough.fit_prior(TREE, frame, action="ad", reward="clicks", context=context, model=model)
+    with pytest.raises(ValueError, match=r"exposure was given, which goes with a bough\.PoissonModel"):
+        bough.summarise(frame, TREE, "ad", "clicks", exposure="age", model=bough.BernoulliModel)
+    with pytest.raises(ValueError, match="model is 'poisson'; give the class of a model"):
+        bough.summarise(frame, TREE, "ad", "clicks", model="poisson")
+
+
+@pytest.mark.parametrize("counts", [[0], [3], [0, 0, 1], [7, 8, 8], [2, 9, 40]])
+def test_sums_of_counts_of_any_weight_are_those_of_counts(counts):
+    weight = np.random.default_rng(1).random(len(counts))
+    bough.Statistics.from_rows(["green"] * len(counts), counts, weight=weight).check_kind(bough.PoissonModel)
 
 
 def test_contexts_of_clicks_are_fitted_from_frames_and_files_alike(tmp_path):

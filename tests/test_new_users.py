@@ -224,7 +224,7 @@ def test_a_log_becomes_an_agent(tree, sales, tmp_path):
     assert ((low <= chances) & (chances <= high)).sum() >= 24
     with pytest.raises(ValueError, match=r"trials was given, .* bough.BernoulliModel; give that model"):
         bough.fit_prior(tree, clicks, **columns)
-    with pytest.raises(ValueError, match="or more clicks than trials"):
+    with pytest.raises(ValueError, match="with more clicks than trials, such as"):
         bough.fit_prior(tree, clicks.assign(clicks=views + 1), model=bough.BernoulliModel, **columns)
 
     shown, hour = rng.integers(0, tree.n_actions, 2_000), rng.uniform(-1.0, 1.0, 2_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -111,6 +112,19 @@ def integers(values: Any, what: str) -> Integers:
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu") or huge:
         raise ValueError(f"{what} is {reprlib.repr(values)}; give a list of integers")
     return given.astype(np.int64)
+
+
+def no_file(path: object) -> str:
+    """What to say of a file that is not there: what it may have been meant to be.
+
+    >>> no_file("no-such-folder/agent.bough")
+    "there is no file 'no-such-folder/agent.bough'; give one that is there"
+    """
+    name, folder = Path(str(path)).name, Path(str(path)).parent
+    there = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(name, there, n=1, cutoff=0.8)
+    hint = f"did you mean {str(folder / near[0])!r}?" if near else "give one that is there"
+    return f"there is no file {str(path)!r}; {hint}"
 
 
 def text_lines(path: Path, wanted: str) -> list[str]:

@@ -83,6 +83,11 @@ def labels_of(columns: Sequence[str]) -> dict[str, str]:
     return {column: f"c{i}" for i, column in enumerate(columns)}
 
 
+def as_written(label: str) -> str:
+    """What the text of a column of numbers is called, beside the numbers."""
+    return f"{label}_as_written"
+
+
 def by_position(relation: Any, places: Sequence[int]) -> Any:
     """A DuckDB relation of the columns at these places, called c0, c1, ...; SQL's own names for them are #1, #2, ..."""
     return relation.project(", ".join(f"#{place + 1} AS c{i}" for i, place in enumerate(places)))

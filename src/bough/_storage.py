@@ -27,6 +27,7 @@ from typing import IO, Any
 import numpy as np
 
 _HEADER = "header"
+_BEGINNING = b"PK"  # of a zip
 _LARGEST_HEADER = 1_000_000  # bytes
 _LONGEST_DESCRIPTION = 10_000  # bytes before the numbers of an array; numpy's own limit
 _MOST_COMPRESSED = 1_100  # deflate makes no more than 1,032 bytes out of one
@@ -250,6 +251,9 @@ def _opened(file: IO[bytes], size: int, path: str | os.PathLike[str], wanted: st
         contents = Contents(zipfile.ZipFile(file), size)
         contents.header["kind"], contents.header["version"]
     except _DAMAGE as error:
+        file.seek(0)
+        if not file.read(len(_BEGINNING)).startswith(_BEGINNING):
+            raise ValueError(f"{path} is not a bough file; expected {wanted}") from error
         raise ValueError(
             f"{path} is not a bough file, or is damaged or cut short ({_cause(error)}); expected {wanted}"
         ) from error

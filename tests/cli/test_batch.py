@@ -106,7 +106,10 @@ REFUSED = {
     "n with contexts": (["agent.bough", "contexts.csv", "--n", "3"], "--n goes with an agent that takes no contexts"),
     "k": (["agent.bough", "contexts.csv", "--k", "0"], "--k is 0"),
     "too large a k": (["agent.bough", "contexts.csv", "--k", "9"], "k is 9; give at most 4"),
-    "a missing file": (["agent.bough", "nothing.parquet"], "nothing.parquet cannot be read"),
+    "a missing file": (
+        ["agent.bough", "nothing.parquet"],
+        "there is no file 'nothing.parquet'; give one that is there",
+    ),
     "another file": (["agent.bough", "agent.bough"], "ends in .parquet or .csv"),
     "not Parquet": (["agent.bough", "fake.parquet"], "fake.parquet cannot be read"),
     "a missing column": (["agent.bough", "contexts.parquet", "--context", "age,prize"], "lacks the column 'prize'"),

@@ -40,6 +40,7 @@ def test_the_commands_are_these():
         "simulate",
         "bound",
         "fit",
+        "learn",
         "show",
         "dashboard",
         "decide",
@@ -196,7 +197,10 @@ def test_fit_prints_the_table_and_writes_a_model_that_simulate_and_the_library_r
 COLUMNS = ["--action", "product", "--reward", "sales"]
 BAD_FITS = {
     "a bad row": (["log.csv", "--tree", "tree.txt", *COLUMNS], "1 of 121 rows cannot be used"),
-    "no log": (["nowhere.csv", "--tree", "tree.txt", *COLUMNS], "nowhere.csv cannot be read"),
+    "no log": (
+        ["nowhere.csv", "--tree", "tree.txt", *COLUMNS],
+        "there is no file 'nowhere.csv'; give one that is there",
+    ),
     "no tree": (["log.csv", *COLUMNS], "no tree was given; give --tree FILE"),
     "no tree file": (["log.csv", "--tree", "nowhere.txt", *COLUMNS], "nowhere.txt"),
     "no column": (["log.csv", "--tree", "tree.txt", "--action", "item", "--reward", "sales"], "no column 'item'"),
@@ -213,6 +217,10 @@ BAD_FITS = {
         ["log.csv", "--tree", "products.csv", *COLUMNS],
         "name its columns, coarsest first, with --levels",
     ),
+    "one file for both": (
+        ["log.csv", "--tree", "tree.txt", *COLUMNS, "--agent", "./model.bough"],
+        "--out and --agent are both model.bough; give each a file of its own",
+    ),
     "no context": (["log.csv", "--tree", "tree.txt", *COLUMNS, "--structure", "full"], "go with --context"),
 }
 
@@ -228,6 +236,16 @@ def test_a_fit_that_cannot_be_is_one_line_with_exit_status_two(what, tmp_path, m
     assert len(shown.err.strip().splitlines()) == 1
     assert text in shown.err
     assert not (tmp_path / "model.bough").exists()
+
+
+def test_a_fit_says_which_files_it_has_replaced(tmp_path, monkeypatch, capsys):
+    write_log(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    fit = ["fit", "log.csv", "--tree", "tree.txt", *COLUMNS, "--skip-bad"]
+    assert cli.main(fit) == 0
+    assert capsys.readouterr().out.endswith("\nmodel: model.bough\n")
+    assert cli.main([*fit, "--agent", "agent.bough"]) == 0
+    assert capsys.readouterr().out.endswith("\nmodel: model.bough (replaced)\nagent: agent.bough\n")
 
 
 def test_a_model_with_contexts_is_not_for_the_command(tmp_path, capsys):
@@ -337,10 +355,22 @@ def test_a_damaged_earlier_result_is_one_line_and_is_left_alone(tmp_path, capsys
 
 
 WRONG_WORDS = {
-    "an unknown command": (["dance"], "invalid choice: 'dance'"),
+    "an unknown command": (["dance"], "there is no command 'dance', but reproduce, simulate,"),
+    "a command misspelled": (["decied"], "there is no command 'decied' (did you mean decide?); see bough --help"),
+    "a part misspelled": (["key", "creat"], "there is no command 'creat' (did you mean create?); see bough key --help"),
+    "an option misspelled, and so missing": (
+        ["fit", "log.csv", "--action", "sku", "--rewad=sales"],
+        "there is no option --rewad (did you mean --reward?); see bough fit --help",
+    ),
+    "one dash": (
+        ["decide", "a.bough", "-k", "5"],
+        "there is no option -k (did you mean --k?); see bough decide --help",
+    ),
+    "a word too many": (["show", "a", "b"], "unrecognized arguments: b; see bough show --help"),
+    "an option of no command": (["--verison"], "there is no option --verison (did you mean --version?); see bough --h"),
     "no command": ([], "the following arguments are required: COMMAND; see bough --help"),
     "no number": (["reproduce", "--runs", "many"], "--runs: invalid int value: 'many'; see bough reproduce --help"),
-    "an unknown option": (["simulate", "--brunch", "2"], "unrecognized arguments: --brunch"),
+    "an unknown option": (["simulate", "--zzz", "2"], "there is no option --zzz; see bough simulate --help"),
     "no value": (["bound", "--height"], "--height: expected one argument"),
     "an unknown word": (["fit", "log.csv", "--by", "size"], "--by: invalid choice: 'size'"),
     "nothing required": (["fit", "log.csv"], "the following arguments are required: --action, --reward"),

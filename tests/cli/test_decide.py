@@ -119,16 +119,20 @@ def test_beta_sampling_decides_too(capsys):
 
 
 BAD = {
-    "no file": (["nowhere.bough"], "nowhere.bough: No such file"),
-    "a model": (["model.bough"], "model.bough holds a 'model'; expected an agent file"),
-    "no bough file": (["stock.txt"], "stock.txt is not a bough file"),
+    "no file": (["nowhere.bough"], "there is no file 'nowhere.bough'; "),
+    "a model": (["model.bough"], "model.bough holds a model, and no agent; bough fit ... --agent FILE writes one"),
+    "a name misspelled": (["agnt.bough"], "there is no file 'agnt.bough'; did you mean 'agent.bough'?"),
+    "no bough file": (["stock.txt"], "stock.txt is not a bough file; expected one that bough wrote"),
     "too many": (["agent.bough", "--k", "6"], "k is 6; give at most 5"),
     "none": (["agent.bough", "--k", "0"], "--k is 0; give at least 1"),
     "no samples": (["agent.bough", "--samples", "-1"], "--samples is -1; give at least 0"),
     "a negative seed": (["agent.bough", "--seed", "-1"], "--seed is -1"),
     "an unknown action": (["agent.bough", "--among", "ketle"], "did you mean 'kettle'?"),
     "no names": (["agent.bough", "--among", ","], "--among is ','; give actions with commas between them"),
-    "no file of names": (["agent.bough", "--among", "@nowhere.txt"], "nowhere.txt: No such file"),
+    "no file of names": (
+        ["agent.bough", "--among", "@nowhere.txt"],
+        "there is no file 'nowhere.txt'; give one that is there",
+    ),
     "an empty file of names": (["agent.bough", "--exclude", "@stock.txt"], "the file has no names"),
     "all left out": (["agent.bough", "--among", "kite", "--exclude", "kite"], "exclude leaves out every action"),
     "a context too many": (["agent.bough", "--context", "1"], "to a model without contexts"),

@@ -38,7 +38,7 @@ CONTEXTS = polars.DataFrame({"customer": ["ann", "bob", "cyd"], "age": [3.0, 1.0
 COMMANDS = layout.commands_of(parser.make_parser())
 EXAMPLES = [
     example
-    for command in ("simulate", "bound", "fit", "show", "decide", "batch", "adopt")
+    for command in ("simulate", "bound", "fit", "learn", "show", "decide", "batch", "adopt")
     for example in COMMANDS[command].examples
 ]
 OF_A_LOG = [
@@ -80,7 +80,8 @@ def test_the_example_runs(example, here, monkeypatch, capsys):
         (here / "paths.txt").write_text("kettle-2\ntoaster\nhome/saw\n")
     source, _, command = example.rpartition(" | ")
     if source:
-        data = LOG.write_csv() if source.startswith("zcat") else "\n".join(PATHS)
+        piped = {"zcat": LOG.write_csv(), "printf": "sku,sales\nkettle,3.5\n"}
+        data = piped.get(source.split()[0], "\n".join(PATHS))
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data.encode())))
     words = shlex.split(command)[1:]
     assert cli.main([*words, *SHORT.get(words[0], [])]) == 0
@@ -150,7 +151,9 @@ def test_a_command_line_goes_from_a_fit_to_a_night_of_changes(here, capsys):
     assert bough.HierTS.load("agent.bough").posterior.n_observations == len(LOG)
     assert bough.GaussianModel.load("model.bough").mean == pytest.approx(learned)
     assert cli.main(["decide", "model.bough"]) == 2
-    assert re.search("model.bough holds a 'model'; expected an agent file", capsys.readouterr().err)
+    assert re.search(
+        "model.bough holds a model, and no agent; bough fit ... --agent FILE writes one", capsys.readouterr().err
+    )
     with (here / "products.csv").open("a") as table:
         print("garden,hose,Acme", file=table)
     assert cli.main(["adopt", "agent.bough", *tree, "--out", "agent.bough"]) == 0

@@ -167,7 +167,7 @@ class Stubborn(bough.Greedy):
 
 
 BAD = {
-    "no file": (["nowhere.bough"], "nowhere.bough: No such file"),
+    "no file": (["nowhere.bough"], "there is no file 'nowhere.bough'; "),
     "a folder": (["."], "Is a directory"),
     "no file of bough": (["notes.txt"], "notes.txt is not a bough file"),
     "an empty file": (["empty"], "empty is not a bough file"),

@@ -424,7 +424,8 @@ def test_a_negative_weight_cannot_be_used():
     [
         (3, {}, "log is a int"),
         ("log.xlsx", {}, "neither a Parquet nor a CSV"),
-        ("nowhere/*.parquet", {}, "cannot be read"),
+        ("nowhere/*.parquet", {}, r"there is no file 'nowhere/\*\.parquet'; give one that is there"),
+        ("nowhere/*.csv", {}, r"there is no file 'nowhere/\*\.csv'"),
         (rows(5), dict(reward="profit"), "no column 'profit'; it has product, sales"),
         (rows(5), dict(reward="product"), "cast it to numbers$"),
         (rows(5), dict(context="price"), "give a list"),

@@ -120,6 +120,23 @@ def test_greedy_follows_the_posterior_mean():
     assert agent.decide(k=6) == [TREE.actions[i] for i in order]
 
 
+@pytest.mark.parametrize("policy", [bough.HierTS, bough.FlatTS, bough.TS, bough.BayesUCB, bough.Greedy])
+def test_an_agent_predicts_as_its_posterior_does(policy):
+    agent = policy(bough.PoissonModel(TREE, 1.0, 0.5), seed=0)
+    agent.update(["green", "black"], [3, 1])
+    asked = dict(level=0.8, exposure=2.0)
+    assert agent.predictive("green", **asked) == agent.posterior.predictive("green", **asked)
+
+
+def test_an_agent_predicts_for_the_store_that_is_named():
+    stores = {"store": bough.Factor(levels=["north", "south"], at_decision=True)}
+    agent = bough.HierTS(bough.GaussianModel(TREE, 1.0, 0.5, factors=stores), seed=0)
+    agent.update("green", 3.0, factors={"store": "south"})
+    there = {"factors": {"store": "south"}}
+    assert agent.predictive("green", **there) == agent.posterior.predictive("green", **there)
+    assert agent.predictive("green", **there).mean > agent.predictive("green", factors={"store": "north"}).mean
+
+
 def test_hierts_finds_the_best_category_in_a_large_tree():
     model = bough.GaussianModel(bough.Tree.balanced(10, 3), covariance=bough.by_height([0.1, 0.1, 1.0, 0.0]))
     truth = model.draw(3)
@@ -141,6 +158,8 @@ BAD = {
     "among a string": (lambda a: a.decide(among="green"), "among is 'green'"),
     "unknown in among": (lambda a: a.decide(among=["green", "mate"]), "unknown action 'mate'"),
     "a category in among": (lambda a: a.decide(among=["tea"]), "'tea' is not an action"),
+    "k as a context": (lambda a: a.decide(5), "the context is the number 5; to choose so many actions, give k=5"),
+    "many explained": (lambda a: a.explain(["green", "black"]), "2 names, ['green', 'black']; give one name"),
     "context not taken": (lambda a: a.decide([1.0]), "model without contexts"),
     "model": (lambda _: bough.HierTS("model"), "model is a str"),
     "reward": (lambda a: a.update("green", "good"), "reward is 'good'"),

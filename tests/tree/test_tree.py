@@ -230,6 +230,10 @@ BAD = {
     "unknown column": (lambda: bough.Tree.from_frame(frame(a=[1]), ["b"]), "no column 'b'"),
     "no columns": (lambda: bough.Tree.from_frame(frame(a=[1]), []), "columns is empty"),
     "null": (lambda: bough.Tree.from_frame(frame(a=["x", None], b=[1, 2]), ["a", "b"]), "1 in 'a' (first in row 1)"),
+    "levels in another order": (
+        lambda: bough.Tree.from_frame(frame(sku=[1, 2, 3], kind=["x", "x", "y"]), ["sku", "kind"]),
+        "names are unique over all nodes of a tree; give the columns coarsest first, which seems to be kind, sku",
+    ),
     "repeated row": (lambda: bough.Tree.from_frame(frame(a=["x", "x"], b=[1, 1]), ["a", "b"]), "1 is given to 2"),
     "no rows": (lambda: bough.Tree.from_frame(frame(a=[]), ["a"]), "no rows"),
     "not a frame": (lambda: bough.Tree.from_frame([1, 2], ["a"]), "frame is a list"),

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from bough._arrays import Floats
+from bough._checks import no_file
 from bough._extras import install
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv",)
@@ -51,6 +52,8 @@ def opened_parquet(path: str | os.PathLike[str]) -> Any:
     """A Parquet file of pyarrow; a `ValueError` where it is none."""
     try:
         return arrow(".parquet").ParquetFile(path)
+    except FileNotFoundError as error:
+        raise ValueError(no_file(path)) from error
     except (OSError, arrow().ArrowException) as error:
         raise ValueError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from error
 

@@ -15,8 +15,6 @@ from bough.tree.names import twin
 
 def adopt(given: argparse.Namespace) -> None:
     """Have an agent go on with a new table, print what has changed, and write the agent."""
-    from bough.policies import files
-
     inputs.check_target(given.out, "--out")
     output.watch(given, lambda: [given.out])
     own = given.tree or given.levels or given.sep or given.missing
@@ -24,7 +22,7 @@ def adopt(given: argparse.Namespace) -> None:
         raise ValueError("--model has a tree already; leave out --tree, --levels, --sep, --missing and --factor")
     if given.model is None and given.tree is None:
         raise ValueError(inputs.NO_TREE)
-    agent = files.load(given.agent)
+    agent = inputs.load_agent(given.agent)
     if not hasattr(agent, "adopt"):
         name = type(agent).__name__
         raise ValueError(f"{given.agent} holds a {name}, which does without a tree; adopt goes with the other policies")

@@ -1,13 +1,53 @@
-"""What the commands about agents in files take: show, dashboard, decide, best, evaluate and adopt."""
+"""What the commands about agents in files take: learn, show, dashboard, decide, best, evaluate and adopt."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from bough.cli import adopt, best, dashboard, decide, evaluate, show
+from bough.cli import adopt, best, dashboard, decide, evaluate, learn, show
 from bough.cli.layout import Parser
-from bough.cli.options import TREE_READS, add_context_option, add_factor_option, add_json_option, add_tree_option
+from bough.cli.options import (
+    TREE_READS,
+    add_context_option,
+    add_factor_option,
+    add_json_option,
+    add_log_columns,
+    add_skip_options,
+    add_tree_option,
+)
+
+
+def add_learn(subparsers: Any) -> None:
+    command = subparsers.add_parser(
+        "learn",
+        help="have an agent in a file learn the rewards of a log",
+        description="Have an agent in a file learn the rewards of a log, such as those of today, and write it back to "
+        "its file, whole or not at all. A row counts each time that it is given. A single reward is a log of one row, "
+        "also from the standard input. Where decisions had crossed factors, such as the store, the log has a column "
+        "of that name.",
+        examples=(
+            "bough learn agent.bough log.csv --action sku --reward sales",
+            "printf 'sku,sales\\nkettle,3.5\\n' | bough learn agent.bough - --action sku --reward sales",
+            "bough learn agent.bough 'logs/*.csv' --action sku --reward sales --out tomorrow.bough --json",
+        ),
+    )
+    command.add_argument("agent", type=Path, metavar="AGENT", help="a file that an agent's save, or bough fit, wrote")
+    command.add_argument(
+        "log", nargs="+", metavar="LOG",
+        help="Parquet or CSV files, folders of them, or quoted globs; - is one of these from the standard input",
+    )  # fmt: skip
+    add_log_columns(command)
+    command.add_argument(
+        "--context", metavar="COL,COL,...",
+        help="the columns of the log with the context (default: called as the agent's features are)",
+    )  # fmt: skip
+    add_skip_options(command)
+    command.add_argument(
+        "--out", type=Path, default=None, metavar="FILE", help="where to write the agent instead (default: AGENT)"
+    )
+    add_json_option(command)
+    command.set_defaults(run=learn.learn, reads={"log": ".csv"})
 
 
 def add_show(subparsers: Any) -> None:

@@ -27,7 +27,6 @@ class _Rows(NamedTuple):
 def batch(given: argparse.Namespace) -> None:
     """Decide for every row, and write the decisions; the agent's file stays as it is."""
     from bough.batch import streams
-    from bough.policies import files
 
     inputs.check_target(given.out, "--out")
     inputs.check_seed(given.seed)
@@ -36,7 +35,7 @@ def batch(given: argparse.Namespace) -> None:
             raise ValueError(f"--{option} is {value}; give at least {least}")
     streams.is_parquet(given.out, "--out")
     output.watch(given, lambda: [given.out])
-    agent = files.load(given.agent)
+    agent = inputs.load_agent(given.agent)
     if given.seed is not None:
         agent._rng = _seeds.generator(given.seed)
     among = None if given.among is None else inputs.names_in(agent._model.tree, given.among, "--among")

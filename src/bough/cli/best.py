@@ -11,8 +11,6 @@ from bough.cli.contexts import context_of
 
 def best(given: argparse.Namespace) -> None:
     """Print the likeliest actions to be the best, and whether one may commit to one of them."""
-    from bough.policies import files
-
     for option, value, least in (("top", given.top, 1), ("samples", given.samples, 2)):
         if value < least:
             raise ValueError(f"--{option} is {value}; give at least {least}")
@@ -22,7 +20,7 @@ def best(given: argparse.Namespace) -> None:
     if given.probability.lower() != "none":
         probability = inputs.number(given.probability, "--probability", ' or "none"')
     context = context_of(given.context)
-    agent = files.load(given.agent)
+    agent = inputs.load_agent(given.agent)
     if not hasattr(agent, "best"):
         raise ValueError(f"{given.agent} holds a {type(agent).__name__}, which has no posterior to ask for the best")
     tree = agent._model.tree

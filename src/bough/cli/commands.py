@@ -72,8 +72,7 @@ def simulate(given: argparse.Namespace) -> None:
     names = [name.strip() for name in given.policies.split(",") if name.strip()]
     chosen = [policy_table.named(name) for name in names or [""]]
     inputs.check_counts(given)
-    inputs.check_target(given.csv, "--csv")
-    inputs.check_target(given.plot, "--plot")
+    inputs.check_targets({"--csv": given.csv, "--plot": given.plot})
     if given.plot is not None:
         inputs.check_picture(given.plot)
     output.watch(given, lambda: [given.csv, given.plot])
@@ -143,8 +142,7 @@ def _bounds_as_text(bounds: dict[str, Any], uniform: float) -> str:
 
 def fit(given: argparse.Namespace) -> None:
     """Learn a prior, print it, and write the model, and an agent that knows the log if one is wanted."""
-    inputs.check_target(given.out, "--out")
-    inputs.check_target(given.agent, "--agent")
+    inputs.check_targets({"--out": given.out, "--agent": given.agent})
     inputs.check_seed(given.seed)
     output.watch(given, lambda: [given.out, given.agent])
     if given.tree is None:
@@ -179,16 +177,16 @@ def fit(given: argparse.Namespace) -> None:
         tree, data, given.by, noise, root=root, structure=given.structure or "full", penalty=penalty, model=model,
         factors={**labels, **decided} or None,
     )  # fmt: skip
+    ends = [output.target(what, path) for what, path in (("model", given.out), ("agent", given.agent)) if path]
     learned.model.save(given.out)
     if given.agent is not None:
         learned.agent(seed=given.seed).save(given.agent)
-    lines = [f"left out: {n:,} row{'s' if n != 1 else ''} ({why})" for why, n in statistics.skipped.items()]
+    lines = output.left_out(statistics.skipped)
     levels = {f"depth {depth}": name for depth, name in enumerate(tree.levels or ())}
     features = None if context is None else [*(["intercept"] if given.intercept else []), *context]
     estimates = {name: {"level": levels.get(name), **one._asdict()} for name, one in learned.estimates.items()}
     results = {"left_out": statistics.skipped, "features": features, "estimates": estimates}
     found = {"log_evidence": learned.log_evidence, "converged": learned.converged, "model": given.out}
-    ends = [f"model: {given.out}", *([] if given.agent is None else [f"agent: {given.agent}"])]
     text = "\n".join([*lines, learned.summary(features=features), *ends])
     output.show(given, text, {**results, **found, "agent": given.agent})
 
@@ -199,7 +197,7 @@ def _read_logs(
     """What a fit takes, rows or sums, and the sums of all logs."""
     bad = "skip-most" if given.skip_most else "skip" if given.skip_bad else "error"
     options: dict[str, Any] = {"trials": given.trials, "exposure": given.exposure, "bad": bad}
-    options["intercept"] = given.intercept
+    options |= {"intercept": given.intercept, "model": MODELS[given.rewards or "gaussian"]}
     columns = (given.action, given.reward, context)
     if by_rows:
         read_rows = import_module("bough.data.logs").read_rows

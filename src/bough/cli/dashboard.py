@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 
 import bough
-from bough.cli import logs, output
+from bough.cli import inputs, logs, output
 
 
 def dashboard(given: argparse.Namespace) -> None:
     """Write the page; the agent stays as it is."""
-    from bough.policies import files
-
     logs.check_extras(given, "dashboard")
-    agent = files.load(given.agent)
+    agent = inputs.load_agent(given.agent)
     if not hasattr(agent, "posterior"):
         name = type(agent).__name__
         raise ValueError(f"{given.agent} holds a {name}, which has no posterior to show; give a HierTS, say")

@@ -12,13 +12,11 @@ from bough.cli.contexts import context_for
 
 def decide(given: argparse.Namespace) -> None:
     """Print a decision with its propensity; the file stays as it is."""
-    from bough.policies import files
-
     inputs.check_seed(given.seed)
     for option, value, least in (("k", given.k, 1), ("samples", given.samples, 0)):
         if value is not None and value < least:
             raise ValueError(f"--{option} is {value}; give at least {least}")
-    agent = files.load(given.agent)
+    agent = inputs.load_agent(given.agent)
     context = context_for(agent._model, given.context)
     if given.seed is not None:
         agent._rng = _seeds.generator(given.seed)

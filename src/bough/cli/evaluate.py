@@ -14,14 +14,12 @@ INTERVALS = ("cressie-read", "normal", "anytime")
 
 def evaluate(given: argparse.Namespace) -> None:
     """Print what each agent would have earned per row of the log, and whether the log can tell."""
-    from bough.policies import files
-
     inputs.check_seed(given.seed)
     inputs.check_target(given.plot, "--plot")
     output.watch(given, lambda: [given.plot])
     if given.plot is not None:
         inputs.check_picture(given.plot)
-    agents = {name: files.load(path) for name, path in _named(given.agent).items()}
+    agents = {name: inputs.load_agent(path) for name, path in _named(given.agent).items()}
     first = next(iter(agents.values()))
     tree = inputs.read_tree(given) if given.tree is not None else _tree_of(first)
     model = None if given.model is None else bough.GaussianModel.load(given.model)

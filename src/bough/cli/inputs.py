@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import bough
-from bough import _checks
+from bough import _checks, _storage
 from bough._extras import install
 from bough.cli.output import one_line
 from bough.model.kinds import MODELS
@@ -111,6 +111,16 @@ def check_target(path: Path | None, option: str) -> None:
         raise ValueError(f"{option} {path} cannot be written; give a file in a folder that exists")
 
 
+def check_targets(targets: Mapping[str, Path | None]) -> None:
+    """Refuse places, by their options, where no file can be written, or where one would be written over another."""
+    places: dict[Path, str] = {}
+    for option, path in targets.items():
+        check_target(path, option)
+        if path is not None and places.setdefault(path.resolve(), option) != option:
+            first = places[path.resolve()]
+            raise ValueError(f"{first} and {option} are both {path}; give each a file of its own")
+
+
 def check_picture(path: Path) -> None:
     """Refuse a picture that cannot be drawn, before the work is done."""
     if find_spec("matplotlib") is None:
@@ -182,6 +192,17 @@ def read_labels(given: argparse.Namespace, tree: bough.Tree) -> dict[str, dict[A
             if level is not None and level not in labels[column][own]:
                 labels[column][own].append(level)
     return labels
+
+
+def load_agent(path: Path) -> Any:
+    """The agent of a file; a `ValueError` that says how to get one where it holds something else."""
+    kind = _storage.kind_of(path)
+    if kind != "agent":
+        raise ValueError(
+            f"{path} holds a {kind}, and no agent; bough fit ... --agent FILE writes one, and so does, in Python, "
+            "bough.HierTS(model).save"
+        )
+    return import_module("bough.policies.files").load(path)
 
 
 def make_model(given: argparse.Namespace) -> Any:

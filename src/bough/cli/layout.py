@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 _EXAMPLES = "examples:\n"
@@ -20,6 +21,33 @@ class Parser(argparse.ArgumentParser):
         self.examples = tuple(examples)
         self.epilog = _EXAMPLES + "\n".join(f"  {example}" for example in examples) if examples else None
         self._negative_number_matcher = re.compile(r"^-(\d|\.\d)[-+\d.,eE]*$")  # lists of numbers as well
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What the words mean; an error of this very command where it does not know one of them."""
+        words = sys.argv[1:] if args is None else list(args)
+        self._refuse_unknown_option(words)
+        given, left = super().parse_known_args(words, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return given, left
+
+    def _refuse_unknown_option(self, words: Sequence[str]) -> None:
+        """Name an option that there is not, before anything else that may be missing because of it."""
+        has_commands = bool(_choices(self))
+        for word in words:
+            is_option = word.startswith("-") and word != "-" and " " not in word
+            if word == "--" or (has_commands and not is_option):  # further words are not this parser's
+                return
+            name = word.partition("=")[0]
+            known = [option for option in self._option_string_actions if option.startswith(name)]
+            if is_option and not known and not self._negative_number_matcher.match(word):
+                self.error(f"there is no option {name}{_close(name, self._option_string_actions)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            near = _close(value, action.choices)
+            self.error(f"there is no command {value!r}{near or ', but ' + ', '.join(action.choices)}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end with status 2."""
@@ -61,6 +89,16 @@ def _choices(parser: Parser) -> dict[str, Parser]:
         if isinstance(action, argparse._SubParsersAction)
         for name, command in action.choices.items()
     }
+
+
+def _close(word: str, known: Iterable[str]) -> str:
+    """What to add where a word is nearly one that is known.
+
+    >>> _close("--rewad", ["--reward", "--action"])
+    ' (did you mean --reward?)'
+    """
+    found = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def _shell(examples: Sequence[str]) -> str:

@@ -104,6 +104,33 @@ def add_rewards_option(group: Any) -> None:
     )  # fmt: skip
 
 
+def add_log_columns(command: Parser) -> None:
+    """--action, --reward and --weight, --trials and --exposure, of commands that learn from a log."""
+    command.add_argument(
+        "--action", required=True, metavar="COL", help="the column of the log with the actions, named as in the tree"
+    )
+    command.add_argument("--reward", required=True, metavar="COL", help="the column of the log with the rewards")
+    command.add_argument("--weight", metavar="COL", help="a column that says how many rows a row stands for")
+    command.add_argument(
+        "--trials", metavar="COL", help="where rewards are clicks: a column that says how many views they are of"
+    )
+    command.add_argument(
+        "--exposure", metavar="COL",
+        help="where rewards are counts: a column that says how long, or how much, was counted",
+    )  # fmt: skip
+
+
+def add_skip_options(command: Parser) -> None:
+    """--skip-bad and --skip-most."""
+    command.add_argument(
+        "--skip-bad", action="store_true",
+        help="leave out rows of the log that cannot be used, up to half of them, and say how many",
+    )  # fmt: skip
+    command.add_argument(
+        "--skip-most", action="store_true", help="leave out rows that cannot be used, however many they are"
+    )
+
+
 def add_context_option(command: Parser) -> None:
     """--context of a decision."""
     command.add_argument(

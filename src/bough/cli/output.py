@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from bough._checks import no_file
+
 
 def show(given: argparse.Namespace, text: str, results: Mapping[str, Any]) -> None:
     """Print the results on the standard output: as text, or, with --json, as one JSON document."""
@@ -76,6 +78,24 @@ def progress(title: str, total: int) -> Iterator[Callable[[int], None]]:
 # -- what was written ------------------------------------------------------------------------------
 
 
+def target(what: str, path: Path) -> str:
+    """The line about a file that is about to be written, which says whether there is one to replace.
+
+    >>> target("model", Path("no-such-folder/model.bough"))
+    'model: no-such-folder/model.bough'
+    """
+    return f"{what}: {path}{' (replaced)' if path.exists() else ''}"
+
+
+def left_out(skipped: Mapping[str, int]) -> list[str]:
+    """A line for each reason for which rows of a log were left out.
+
+    >>> left_out({"bad number": 1})
+    ['left out: 1 row (bad number)']
+    """
+    return [f"left out: {n:,} row{'s' if n != 1 else ''} ({why})" for why, n in skipped.items()]
+
+
 class Written:
     """Which of some files have been written since this was made: what an interrupted command can truly say.
 
@@ -124,6 +144,8 @@ def one_line(error: Exception) -> str:
     """What an error says, in one line."""
     if isinstance(error, (OverflowError, MemoryError)):
         return f"the numbers given are too large to compute with ({error}); give smaller ones"
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return no_file(error.filename)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = error.args[0] if isinstance(error, KeyError) and error.args else error

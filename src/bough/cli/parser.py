@@ -12,9 +12,11 @@ from bough.cli.options import (
     TREE_READS,
     add_factor_option,
     add_json_option,
+    add_log_columns,
     add_model_options,
     add_rewards_option,
     add_run_options,
+    add_skip_options,
     add_tree_option,
 )
 from bough.experiments import registry
@@ -45,6 +47,7 @@ def make_parser() -> Parser:
         _add_simulate,
         _add_bound,
         _add_fit,
+        agent_parser.add_learn,
         agent_parser.add_show,
         agent_parser.add_dashboard,
         agent_parser.add_decide,
@@ -163,6 +166,8 @@ def _add_fit(subparsers: Any) -> None:
         "uncertainty, and write the model to a file that simulate, bound and the library read.",
         examples=(
             "bough fit log.parquet --tree products.csv --levels department,sku --action sku --reward sales",
+            "bough fit log.csv --tree products.csv --levels department,sku --action sku --reward sales "
+            "--agent agent.bough",
             "bough fit log.parquet --tree paths.txt --action item --reward sales --agent agent.bough",
             "bough fit log.csv --tree products.csv --levels department,sku --factor brand --action sku --reward sales",
             "bough fit 'logs/*.csv' --tree paths.txt --action item --reward clicks --trials views --rewards bernoulli",
@@ -180,41 +185,39 @@ def _add_fit(subparsers: Any) -> None:
         "--decision-factor", action="append", default=[], metavar="COL",
         help="a column of the log that is a crossed factor of the decisions, such as the store; may be repeated",
     )  # fmt: skip
+    add_log_columns(command)
     command.add_argument(
-        "--action", required=True, metavar="COL", help="the log's column of actions, named as in the tree"
+        "--context", metavar="COL,COL,...", help="the columns of the log with the context, for a contextual model"
     )
-    command.add_argument("--reward", required=True, metavar="COL", help="and that of rewards")
-    command.add_argument("--context", metavar="COL,COL,...", help="columns of the context, for a contextual model")
-    command.add_argument("--intercept", action="store_true", help="put a feature that is always 1 before them")
-    command.add_argument("--weight", metavar="COL", help="a column that says how many rows a row stands for")
-    add_rewards_option(command)
-    command.add_argument("--trials", metavar="COL", help="a column that says how many views the clicks are of")
-    command.add_argument("--exposure", metavar="COL", help="one that says how long, or how much, was counted")
     command.add_argument(
-        "--by", choices=("depth", "height"), default="depth", help="nodes that share a variance (default: %(default)s)"
+        "--intercept", action="store_true", help="put a feature that is always 1 before the columns of --context"
+    )
+    add_rewards_option(command)
+    command.add_argument(
+        "--by",
+        choices=("depth", "height"),
+        default="depth",
+        help="nodes of the same depth, or of the same height, share a variance (default: %(default)s)",
     )
     command.add_argument(
         "--noise-variance",
         default="learn",
         metavar="V",
-        help='of a Gaussian reward; "per action" for one of its own for each (default: %(default)s)',
+        help='the noise variance of a Gaussian reward: a number, "learn", or "per action" for one of its own for each '
+        "action (default: %(default)s)",
     )
     command.add_argument(
-        "--root", default=None, metavar="V", help="variance of the root, which is not learned (default: 0)"
+        "--root", default=None, metavar="V", help="the variance of the root, which is not learned (default: 0)"
     )
     command.add_argument(
         "--structure", choices=("full", "diagonal", "scaled"), default=None,
-        help="of covariances, with --context (default: full)",
+        help="the structure of the covariances, with --context (default: full)",
     )  # fmt: skip
     command.add_argument(
         "--penalty", default="2", metavar="W",
         help='width of the weak prior on log-variances, or "none" (default: %(default)s)',
     )  # fmt: skip
-    command.add_argument(
-        "--skip-bad", action="store_true",
-        help="leave out rows that cannot be used, up to half of them, and say how many",
-    )  # fmt: skip
-    command.add_argument("--skip-most", action="store_true", help="leave them out, however many they are")
+    add_skip_options(command)
     command.add_argument(
         "--out", type=Path, default=Path("model.bough"), metavar="FILE", help="the model file (default: %(default)s)"
     )
@@ -223,7 +226,11 @@ def _add_fit(subparsers: Any) -> None:
         help="write an agent as well: HierTS with the learned prior, which knows the log, for show, decide and adopt",
     )  # fmt: skip
     command.add_argument(
-        "--seed", type=int, default=None, metavar="S", help="of the agent's random numbers (default: fresh ones)"
+        "--seed",
+        type=int,
+        default=None,
+        metavar="S",
+        help="the seed of the agent's random numbers (default: a fresh one)",
     )
     add_json_option(command)
     command.set_defaults(run=commands.fit, reads={"log": ".csv", **TREE_READS})

@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from bough._arrays import Floats, Integers
-from bough._frames import Frame, collected
+from bough._frames import Frame, as_written, collected
 from bough.tree.name_columns import is_missing
 
 _SLICE = 1 << 18  # rows of a frame in memory whose products are made at once
@@ -29,6 +29,9 @@ class Names(NamedTuple):
     weight: str | None
     exposure: str | None
     has_trials: bool
+    """Whether rewards are clicks: at most as many as trials, or one where no column has these."""
+    has_counts: bool
+    """Whether rewards are clicks or counts."""
     intercept: bool
     levels: tuple[str, ...] = ()
     """Those of the levels that decisions had."""
@@ -86,10 +89,7 @@ class Columns:
                 raise ValueError(f"the column {column!r} is of type {kind}; cast it to numbers{hint}")
 
         def number(column: str) -> nw.Expr:
-            label = labels[column]
-            if schema[label] == nw.Boolean:
-                return nw.when(nw.col(label)).then(nw.lit(1.0)).otherwise(nw.when(~nw.col(label)).then(nw.lit(0.0)))
-            return nw.col(label).cast(nw.Float64)
+            return _number(labels[column], schema)
 
         reward = number(names.reward)
         one = (reward * 0.0 + 1.0,) if names.intercept else ()
@@ -126,10 +126,89 @@ class Columns:
     @property
     def limits(self) -> dict[str, nw.Expr]:
         """What is not negative in a row of counts."""
-        if self.exposure is None:
+        if not self.names.has_counts:
             return {}
-        limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0, "exposure": self.exposure - 5e-324}
-        return {**limits, "rest": self.exposure - self.y} if self.names.has_trials else limits
+        limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0}
+        if self.exposure is not None:
+            limits["exposure"] = self.exposure - 5e-324
+        if self.names.has_trials:
+            limits["rest"] = (1.0 if self.exposure is None else self.exposure) - self.y
+        return limits
+
+    # -- what is wrong with rows, which is asked only where something is ----------------------------
+
+    def shown(self, which: nw.Expr, most: int) -> list[dict[str, Any]]:
+        """The first of some rows, with the text of cells that are no numbers."""
+        text = self._text
+        found = collected(self.frame.filter(which).select(*self._labels_used, *text.values()).head(most))
+        values = {name: found[self.labels[name]].to_list() for name in self.names.used}
+        for name, label in text.items():
+            values[name] = [
+                cell if number is None else number
+                for number, cell in zip(values[name], found[label].to_list(), strict=True)
+            ]
+        return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+    def faults(self) -> list[str]:
+        """Why rows cannot be used: those of the reasons that are true of some row."""
+        reasons = {why: found.fill_null(False) for why, found in self._reasons.items()}
+        if self.names.levels:
+            others = ~self.usable
+            for found in reasons.values():
+                others = others & ~found
+            reasons["a missing level"] = others
+        return [why for why, n in self._counts(reasons).items() if n]
+
+    def without_numbers(self) -> str | None:
+        """A column of numbers in which there is none."""
+        found = {name: self._finite(name) for name in self.names.numbers}
+        return next((name for name, n in self._counts(found).items() if not n), None)
+
+    @property
+    def _reasons(self) -> dict[str, nw.Expr]:
+        reasons, missing = {}, {name: ~self._finite(name) for name in self.names.numbers}
+        text = {
+            name: nw.col(self.labels[name]).is_null() & ~nw.col(label).is_null() for name, label in self._text.items()
+        }
+        if text:
+            reasons["text where a number belongs"] = nw.any_horizontal(*text.values(), ignore_nulls=True)
+            missing = {name: odd & ~text[name] if name in text else odd for name, odd in missing.items()}
+        reasons["a null, NaN or infinite value"] = nw.any_horizontal(*missing.values(), ignore_nulls=True)
+        if self.weight is not None:
+            reasons["a negative weight"] = self.weight < 0.0
+        no_count = (self.y < 0.0) | (self.y % 1.0 > 0.0)
+        if self.names.has_trials and self.exposure is None:
+            reasons["a reward that is neither 0 nor 1 (clicks of many views take trials)"] = no_count | (self.y > 1.0)
+        elif self.names.has_counts:
+            reasons["a reward that is no whole number of 0 or more"] = no_count
+        if self.exposure is not None:
+            what = "trials that are" if self.names.has_trials else "an exposure that is"
+            reasons[f"{what} not positive"] = self.exposure <= 0.0
+            if self.names.has_trials:
+                reasons["more clicks than trials"] = self.y > self.exposure
+        return reasons
+
+    @property
+    def _text(self) -> dict[str, str]:
+        """What the cells of the columns of numbers are called as text, in files of text."""
+        schema = self.frame.collect_schema()
+        labels = {name: as_written(self.labels[name]) for name in self.names.numbers}
+        return {name: label for name, label in labels.items() if label in schema}
+
+    @property
+    def _labels_used(self) -> list[str]:
+        return [self.labels[name] for name in self.names.used]
+
+    def _finite(self, column: str) -> nw.Expr:
+        return _number(self.labels[column], self.frame.collect_schema()).is_finite().fill_null(False)
+
+    def _counts(self, flags: dict[str, nw.Expr]) -> dict[str, int]:
+        """In how many rows each of these is true."""
+        ones = [nw.when(flag).then(nw.lit(1)).otherwise(nw.lit(0)) for flag in flags.values()]
+        found = collected(self.frame.select(*(one.sum().alias(f"n{i}") for i, one in enumerate(ones))))
+        return {name: int(found[f"n{i}"][0] or 0) for i, name in enumerate(flags)}
+
+    # -- sums --------------------------------------------------------------------------------------
 
     @property
     def products(self) -> dict[str, nw.Expr]:
@@ -181,6 +260,13 @@ class Columns:
         aggregates += [nw.col(f"least {name}").min() for name in self.limits]
         groups: Any = selected.group_by("action", *levels).agg(*aggregates)
         return collected(groups)
+
+
+def _number(label: str, schema: Any) -> nw.Expr:
+    """A column as numbers; true and false are 1 and 0."""
+    if schema[label] == nw.Boolean:
+        return nw.when(nw.col(label)).then(nw.lit(1.0)).otherwise(nw.when(~nw.col(label)).then(nw.lit(0.0)))
+    return nw.col(label).cast(nw.Float64)
 
 
 def slices(frame: Frame) -> Iterator[Frame]:

@@ -12,8 +12,9 @@ import numpy as np
 
 from bough._arrays import Integers
 from bough._frames import Frame, collected, labelled
+from bough.data.complaints import hint_of
 from bough.data.files import opened_log
-from bough.data.logs import Bad, as_frame, other_type
+from bough.data.logs import Bad, as_frame
 from bough.tree.tree import Tree
 
 DOUBTFUL = 1.0 / 3.0  # of a propensity: an error above this says that it is hardly known
@@ -163,7 +164,7 @@ def complaint(logged: Logged, tree: Tree, strange: list[Any], n_rows: int, odd: 
     if unknown:
         names = sorted(dict.fromkeys(strange), key=str)
         shown = ", ".join(repr(name) for name in names[:_SHOWN])
-        hint = other_type(tree, logged.columns.action, names) or tree.node_names.suggestion(names[0], tree.sep)
+        hint = hint_of(tree, logged.columns.action, names)
         parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
     what = f"{odd + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; put them right, or "
     if bad == "error":

@@ -19,8 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from bough._checks import no_file
 from bough._extras import install
-from bough._frames import Frame, by_position, collected, from_relation, labels_of, position
+from bough._frames import Frame, as_written, by_position, collected, from_relation, labels_of, position
 from bough.tree.tree import Tree
 
 _ENDINGS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv"}
@@ -120,7 +121,8 @@ def opened_log(
 ) -> Iterator[tuple[Frame, dict[str, str]]]:
     """The columns of a log in files, and what each is called in the frame.
 
-    In files of text, columns that may be `either` are numbers where all their cells are, and else text.
+    In files of text, columns that may be `either` are numbers where all their cells are, and else text; and the cells
+    of `numbers` are there as they are written as well.
     """
     columns = list(dict.fromkeys((action, *numbers, *either)))
     with _opened_files(path, columns) as (relation, is_text):
@@ -131,9 +133,23 @@ def opened_log(
             kind = "BIGINT" if _has_integers(tree) else "VARCHAR"
             casts = _numbers_or_text(relation, [labels[column] for column in either])
             casts |= {labels[column]: _number(labels[column]) for column in numbers}
+            casts |= {as_written(labels[column]): labels[column] for column in numbers}
             casts |= {labels[action]: _exactly(labels[action], kind)}
             relation = relation.project(", ".join(f"{cast} AS {label}" for label, cast in casts.items()))
         yield from_relation(relation), labels
+
+
+def first_rows(path: str | os.PathLike[str], column: str, most: int) -> dict[str, list[Any]]:
+    """The first cells of every column of the files that have this one, by its name."""
+    with _located(path) as (connection, files, is_text):
+        if is_text:
+            headers = [layout.header for layout in _layouts(connection, files, [column])]
+        else:
+            headers = [tuple(connection.read_parquet(files).columns)]
+    names = [name for name in headers[0] if all(header.count(name) == 1 for header in headers)]
+    with _opened_files(path, names) as (relation, _):
+        rows = relation.limit(most).fetchall()
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def _numbers_or_text(relation: Any, columns: Sequence[str]) -> dict[str, str]:
@@ -167,6 +183,18 @@ def _opened_files(path: str | os.PathLike[str], columns: Sequence[str]) -> Itera
 
     The columns are called c0, c1, ... there, and are all text where the files are.
     """
+    with _located(path) as (connection, files, is_text):
+        if is_text:
+            relation = _opened_text(connection, files, columns)
+        else:
+            relation = connection.read_parquet(files)
+            relation = by_position(relation, [position(column, relation.columns, str(path)) for column in columns])
+        yield relation, is_text
+
+
+@contextmanager
+def _located(path: str | os.PathLike[str]) -> Iterator[tuple[Any, str, bool]]:
+    """A connection to DuckDB, the pattern of the files of a path, and whether they are text."""
     if not find_spec("duckdb"):
         raise ValueError(f"reading files takes DuckDB; {install('logs')}")
     import duckdb
@@ -182,13 +210,10 @@ def _opened_files(path: str | os.PathLike[str], columns: Sequence[str]) -> Itera
     try:
         with duckdb.connect() as connection:
             connection.execute("SET enable_progress_bar = false")  # it would go to the standard output
-            if kind == "parquet":
-                relation = connection.read_parquet(files)
-                places = [position(column, relation.columns, str(path)) for column in columns]
-                yield by_position(relation, places), False
-            else:
-                yield _opened_text(connection, files, columns), True
+            yield connection, files, kind == "csv"
     except duckdb.Error as error:
+        if "No files found" in str(error):
+            raise ValueError(no_file(path)) from error
         what = " ".join(str(error).split()).split(" Possible ")[0]  # what follows is advice on DuckDB's own options
         raise ValueError(f"{path} cannot be read: {what[:300]}") from error
 
@@ -203,6 +228,18 @@ class _Layout(NamedTuple):
 
 
 def _opened_text(connection: Any, pattern: str, columns: Sequence[str]) -> Any:
+    whole = None
+    for layout, names in _layouts(connection, pattern, columns).items():
+        part = _rows_of(connection, layout, names)
+        # DuckDB adds the columns that the names of folders, such as day=1, have
+        present = (*layout.header, *part.columns[len(layout.header) :])
+        part = by_position(part, [position(column, present, names[0]) for column in columns])
+        whole = part if whole is None else whole.union(part)
+    return whole
+
+
+def _layouts(connection: Any, pattern: str, columns: Sequence[str]) -> dict[_Layout, list[str]]:
+    """The layouts of the files of a pattern, with the names of the files that have each."""
     import duckdb
 
     layouts: dict[_Layout, list[str]] = {}
@@ -215,14 +252,7 @@ def _opened_text(connection: Any, pattern: str, columns: Sequence[str]) -> Any:
             layouts.setdefault(layout, []).append(name)
     if not layouts:
         raise ValueError(f"{pattern} is empty; its first line should have the names of its columns")
-    whole = None
-    for layout, names in layouts.items():
-        part = _rows_of(connection, layout, names)
-        # DuckDB adds the columns that the names of folders, such as day=1, have
-        present = (*layout.header, *part.columns[len(layout.header) :])
-        part = by_position(part, [position(column, present, names[0]) for column in columns])
-        whole = part if whole is None else whole.union(part)
-    return whole
+    return layouts
 
 
 def _layout(connection: Any, name: str, columns: Sequence[str]) -> _Layout | None:

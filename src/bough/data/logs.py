@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import combinations_with_replacement, islice
+from itertools import combinations_with_replacement
 from typing import Any, Literal, NamedTuple, get_args
 
 import narwhals as nw
@@ -18,19 +18,21 @@ import numpy as np
 
 from bough import _checks
 from bough._arrays import Flags, Floats, Integers
-from bough._frames import Frame, labelled
+from bough._frames import Frame, collected, labelled
 from bough.data.columns import Columns, Groups, Names, floats
+from bough.data.complaints import no_action, unusable
 from bough.data.encoding import encoded_log
-from bough.data.files import opened_log
+from bough.data.files import first_rows, opened_log
 from bough.data.rows import Observations, check_intercept, with_intercept
 from bough.data.statistics import Statistics
 from bough.model.factors import level_name
+from bough.model.likelihood import Likelihood
+from bough.model.model import Model
 from bough.tree.name_columns import as_column, is_missing
 from bough.tree.names import NumberedNames, twin
 from bough.tree.tree import Tree
 
-_SHOWN = 3  # rows and names that an error message shows
-_COMPARED = 1_000  # unknown names that are looked for under another type
+_LOOKED_AT = 100  # rows in which a column of actions is looked for
 
 Bad = Literal["error", "skip", "skip-most"]
 
@@ -49,6 +51,7 @@ def summarise(
     features: Any = None,
     factors: Mapping[str, str] | None = None,
     bad: Bad = "error",
+    model: type[Model] | None = None,
 ) -> Statistics:
     """The sums that a model learns from: for each action the count, and those of y, y^2, x y and x x'.
 
@@ -59,10 +62,12 @@ def summarise(
     rewards are clicks, `trials` has how many views they are of, and where they are counts, `exposure` how long or how
     much was counted. `features`, a `Features` or another fitted transformer, makes numbers of the columns of the
     context, in a frame in memory. `factors`, a mapping from factors of the decision to columns such as
-    ``{"store": "store_id"}``, has rewards summed for each level as well, which is text or a whole number.
+    ``{"store": "store_id"}``, has rewards summed for each level as well, which is text or a whole number. With `model`,
+    the class of the model that is to learn from the sums, such as ``bough.PoissonModel``, a row whose reward that model
+    cannot have is a row that cannot be used.
 
-    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or with trials or exposure a
-    reward that is no such count), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
+    Rows with an unknown action, or a null, NaN or infinite value (or a negative weight, or where rewards are
+    counts one that is none), are an error that counts them and shows some; with ``bad="skip"`` they are left out,
     and `skipped` says how many. Where they are more than half of the rows, that is an error too, unless `bad` is
     ``"skip-most"``.
 
@@ -89,10 +94,10 @@ def summarise(
             f'bad is {bad!r}; give "error", or "skip" to leave out the rows that cannot be used, or "skip-most" where '
             "they are most of the log"
         )
-    named = _named(log, action, reward, context, weight, trials, exposure, intercept, features)
+    named = _named(log, action, reward, context, weight, trials, exposure, intercept, features, model)
     levels = checked_level_columns(factors)
     with _opened(named.log, tree, named.columns._replace(levels=tuple(levels.values()))) as columns:
-        return _summarised(columns, tree, bad, levels).arranged(named.features)
+        return _summarised(columns, tree, log, bad, levels).arranged(named.features)
 
 
 def checked_level_columns(factors: Any) -> dict[str, str]:
@@ -118,11 +123,12 @@ def read_rows(
     intercept: bool = False,
     features: Any = None,
     bad: Bad = "error",
+    model: type[Model] | None = None,
 ) -> tuple[Observations, Statistics]:
     """The rows of a log in memory, where sums are not enough, and its `summarise`, which has checked them."""
-    named = _named(log, action, reward, context, None, trials, exposure, intercept, features)
+    named = _named(log, action, reward, context, None, trials, exposure, intercept, features, model)
     with _opened(named.log, tree, named.columns) as columns:
-        sums = _summarised(columns, tree, bad).arranged(named.features)
+        sums = _summarised(columns, tree, log, bad).arranged(named.features)
     with _opened(named.log, tree, named.columns) as columns:
         return _rows(columns, tree, named.features), sums
 
@@ -145,7 +151,11 @@ def _named(
     exposure: str | None,
     intercept: bool,
     features: Any,
+    model: Any,
 ) -> _NamedLog:
+    kind = _kind_of(model)
+    if kind is not None:
+        kind.check_words(trials, exposure)
     seen = _checks.trials_or_exposure(trials, exposure)
     for what, column in (("action", action), ("reward", reward), ("weight", weight), ("exposure", seen)):
         if not isinstance(column, str) and not (what in ("weight", "exposure") and column is None):
@@ -157,7 +167,18 @@ def _named(
         others = [column for column in (action, reward, weight, seen) if column is not None]
         log, chosen, names = encoded_log(log, others, context, features, intercept)
         intercept = False
-    return _NamedLog(log, Names(action, reward, chosen, weight, seen, trials is not None, intercept), names)
+    has_trials = trials is not None or (kind is not None and kind.exposure_word == "trials")
+    has_counts = seen is not None or (kind is not None and kind.has_exposure)
+    return _NamedLog(log, Names(action, reward, chosen, weight, seen, has_trials, has_counts, intercept), names)
+
+
+def _kind_of(model: Any) -> type[Likelihood] | None:
+    """The kind of the rewards of a model that is given as its class."""
+    if model is None:
+        return None
+    if not (isinstance(model, type) and issubclass(model, Model) and hasattr(model, "kind")):
+        raise ValueError(f"model is {model!r:.80}; give the class of a model, such as bough.PoissonModel")
+    return model.kind
 
 
 def _rows(columns: Columns, tree: Tree, features: tuple[str, ...] | None) -> Observations:
@@ -188,7 +209,9 @@ def _checked_context(context: Sequence[str] | None, intercept: bool) -> tuple[st
     return names
 
 
-def _summarised(columns: Columns, tree: Tree, bad: str, factors: Mapping[str, str] | None = None) -> Statistics:
+def _summarised(
+    columns: Columns, tree: Tree, log: Any, bad: str, factors: Mapping[str, str] | None = None
+) -> Statistics:
     found = columns.grouped(columns.frame)
     n_rows, odd_values = int(found.rows.sum()), 0
     nodes = action_nodes(tree, found.keys)
@@ -199,7 +222,10 @@ def _summarised(columns: Columns, tree: Tree, bad: str, factors: Mapping[str, st
     unknown = int(found.rows[nodes < 0].sum())
     allowed = {"error": 0, "skip": n_rows // 2, "skip-most": n_rows}[bad]
     if odd_values + unknown > allowed:
-        raise ValueError(_complaint(columns, tree, found, nodes, n_rows, odd_values, unknown, bad))
+        strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
+        if unknown == n_rows:
+            raise ValueError(_no_action(log, tree, columns.names.action, strange, n_rows))
+        raise ValueError(unusable(columns, tree, strange, n_rows, odd_values, unknown, bad))
     if not all(np.isfinite(values).all() for values in found.sums.values()):
         raise ValueError("the squares of the rewards or contexts are too large to compute with; are their units right?")
     why = {"bad number": odd_values, "unknown action": unknown}
@@ -310,35 +336,24 @@ def _sorted_codes(levels: list[Any]) -> tuple[list[Any], Integers]:
     return distinct, np.array([place[level] for level in levels], dtype=np.int64)
 
 
-def _complaint(
-    columns: Columns, tree: Tree, found: Groups, nodes: Integers, n_rows: int, odd_values: int, unknown: int, bad: str
-) -> str:
-    parts = []
-    if odd_values:
-        values = columns.rows(~columns.usable, _SHOWN)
-        rows = zip(*(column.to_list() for column in values.values()), strict=True)
-        shown = "; ".join(str(dict(zip(values, row, strict=True))) for row in rows)
-        parts.append(
-            f"{odd_values} with a null, NaN or infinite value (or a negative weight, or a reward that is no count, "
-            f"or more clicks than trials), such as {shown}"
-        )
-    if unknown:
-        strange = [found.keys[i] for i in np.flatnonzero(nodes < 0)]
-        names = sorted(dict.fromkeys(strange), key=str)
-        shown = ", ".join(repr(name) for name in names[:_SHOWN])
-        hint = other_type(tree, columns.names.action, names) or tree.node_names.suggestion(names[0], tree.sep)
-        parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
-    what = f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; put them right, or "
-    if bad == "error":
-        return what + 'leave them out with bad="skip" (on the command line --skip-bad)'
-    return what + 'leave out most of the log with bad="skip-most" (on the command line --skip-most)'
+def _no_action(log: Any, tree: Tree, action: str, strange: list[Any], n_rows: int) -> str:
+    """What to say of a log whose column of actions has none of the tree."""
+    is_path = isinstance(log, (str, os.PathLike))
+    first = first_rows(log, action, _LOOKED_AT) if is_path else _first_rows(log)
+    names = sorted((name for name in strange if not is_missing(name)), key=str)
+    names = names or [name for name in first[action] if not is_missing(name)] or [None]
+    better = next((name for name, values in first.items() if _has_actions(tree, values)), None)
+    return no_action(action, tree, names, better, n_rows)
 
 
-def other_type(tree: Tree, column: str, names: list[Any]) -> str | None:
-    """What to say where the log's names are text and the tree's integers, or the reverse."""
-    for name in islice(names, _COMPARED):
-        meant = twin(tree.node_names, name)
-        if meant is not None:
-            log, own = ("text", "integers") if isinstance(name, str) else ("integers", "text")
-            return f"the log's column {column!r} holds {log} ({name!r}), the tree {own} ({meant!r}); cast one of them"
-    return None
+def _has_actions(tree: Tree, values: list[Any]) -> bool:
+    """Whether most of the values are names of actions, as they are or as what they read like."""
+    twins = [twin(tree.node_names, value) for value in values]
+    meant = [value if other is None else other for value, other in zip(values, twins, strict=True)]
+    return bool(meant) and bool((action_nodes(tree, meant) >= 0).mean() > 0.5)
+
+
+def _first_rows(log: Any) -> dict[str, list[Any]]:
+    frame: Any = as_frame(log)
+    found = collected(frame.head(_LOOKED_AT))
+    return {name: found[name].to_list() for name in found.columns}

@@ -100,7 +100,7 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
         raise ValueError(f"intercept is {intercept!r}; give True or False")
     _checks.one_of("bad", bad, ("error", "skip"))
     shared: dict[str, Any] = {"trials": trials, "exposure": exposure, "intercept": intercept, "bad": bad}
-    shared["features"] = features
+    shared |= {"features": features, "model": model}
     if not model.kind.sums_suffice and (context is not None or features is not None):
         if weight is not None:
             raise ValueError(f"a weight was given, but a {model.__name__} with contexts keeps its rows one by one")

@@ -174,6 +174,8 @@ class ScoringPolicy(ABC):
     def _checked_context(self, context: Any, factors: Any = None) -> Floats | None:
         """What a decision is made in: a context, or, where the model has factors, the levels that are named."""
         model = self._model
+        if isinstance(context, (int, np.integer)) and not isinstance(context, bool):
+            raise ValueError(f"the context is the number {context}; to choose so many actions, give k={context}")
         levels = checked_levels_of_decision(model, factors)
         if model.effects is not None:
             check_context_presence(model, context)

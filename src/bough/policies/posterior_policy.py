@@ -27,6 +27,7 @@ from bough.policies import files
 from bough.policies.decision import Decision
 from bough.policies.living import LivingPolicy, Star
 from bough.posterior import Posterior
+from bough.prediction import Prediction
 
 if TYPE_CHECKING:
     from bough.learning.online import Refit
@@ -252,6 +253,27 @@ class PosteriorPolicy(LivingPolicy):
         width = found.nodes[-1].high - found.nodes[-1].low
         how_likely = "" if decision.propensity is None else f" and a propensity of {decision.propensity:.2g}"
         return replace(found, note=f"chosen with a score of {rounded(score, width)}{how_likely}")
+
+    def predictive(
+        self,
+        action: Any,
+        level: float = 0.95,
+        context: Any = None,
+        *,
+        trials: Any = None,
+        exposure: Any = None,
+        factors: Mapping[str, Any] | None = None,
+    ) -> Prediction:
+        """What the next reward of an action may be, with its interval; as `Posterior.predictive`.
+
+        >>> import bough
+        >>> agent = bough.HierTS(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])), seed=0)
+        >>> agent.update(["left", "left"], [1.0, 2.0])
+        >>> mean, low, high = agent.predictive("left")
+        >>> round(mean, 2), round(low, 2), round(high, 2)
+        (1.2, -1.12, 3.52)
+        """
+        return self.posterior.predictive(action, level, context, trials=trials, exposure=exposure, factors=factors)
 
     def _reward_of_score(self, score: float) -> float:
         """A score on the scale of the rewards, to be shown beside mean rewards."""

@@ -31,6 +31,8 @@ class Outline:
     """One name a node, or None where a node's name is its position."""
     sep: str | None = None
     """What the names of inner nodes are joined with, where they are."""
+    level_sizes: Mapping[str, int] | None = None
+    """Where nodes come from columns: how many values each has, but for the last one, which has 0 here."""
 
 
 def check_separator(sep: str) -> None:
@@ -237,10 +239,23 @@ def _refuse_twice(outline: Outline, name: Hashable, times: int) -> NoReturn:
                 f"{given}: with sep={outline.sep!r} the parts {list(first)} and {list(second)} give the same one; give "
                 "another sep=, one that is in none of the parts"
             )
-    raise ValueError(
-        f"{given}, and names are unique over all nodes of a tree; name actions by their whole path, or, if rows of a "
-        "frame are repeated, drop those"
-    )
+    given += ", and names are unique over all nodes of a tree"
+    order = _likely_order(outline)
+    if order is not None:
+        raise ValueError(f"{given}; give the columns coarsest first, which seems to be {', '.join(order)}")
+    raise ValueError(f"{given}; name actions by their whole path, or, if rows of a frame are repeated, drop those")
+
+
+def _likely_order(outline: Outline) -> list[str] | None:
+    """The columns by how many values they have, where that is not the order in which they were given."""
+    if outline.level_sizes is None or outline.names is None:
+        return None
+    inner = set(outline.parents.tolist())
+    *_, last = outline.level_sizes
+    actions = {name for i, name in enumerate(outline.names) if i not in inner}
+    sizes = {**outline.level_sizes, last: len(actions)}
+    order = sorted(sizes, key=sizes.__getitem__)
+    return None if order == list(sizes) else order
 
 
 def _parts(outline: Outline, place: int) -> list[str]:

@@ -63,7 +63,8 @@ def frame_outline(frame: Any, columns: Any, sep: str, missing: Missing) -> tuple
     parents.append(node_of_row)
     names.extend(actions)
     named = [str(column) for column, level in levels.items() if level.values]
-    return Outline(np.concatenate(parents), names, sep), [*named, str(columns[-1])]
+    sizes = {str(column): len(level.values) for column, level in levels.items()} | {str(columns[-1]): 0}
+    return Outline(np.concatenate(parents), names, sep, sizes), [*named, str(columns[-1])]
 
 
 def _checked(frame: Any, columns: Any) -> tuple[nw.DataFrame[Any], list[str]]:
