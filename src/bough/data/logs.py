@@ -24,6 +24,7 @@ from bough.data.encoding import encoded_log
 from bough.data.files import opened_log
 from bough.data.rows import Observations, check_intercept, with_intercept
 from bough.data.statistics import Statistics
+from bough.model.factors import level_name
 from bough.tree.name_columns import as_column, is_missing
 from bough.tree.names import NumberedNames, twin
 from bough.tree.tree import Tree
@@ -258,7 +259,8 @@ def _at_actions(
     """The sums of the groups that are actions, in the order of the tree, and then of the levels."""
     known = nodes >= 0
     columns = [
-        _sorted_codes([level for level, one in zip(column, known, strict=True) if one]) for column in found.levels
+        _sorted_codes(factor, [level for level, one in zip(column, known, strict=True) if one])
+        for factor, column in zip(factors, found.levels, strict=True)
     ]
     keys = np.column_stack([nodes[known], *(code for _, code in columns)])
     distinct, place = np.unique(keys, axis=0, return_inverse=True) if columns else np.unique(keys, return_inverse=True)
@@ -289,12 +291,22 @@ def _at_actions(
     return Statistics(as_column(names), **kept, skipped=skipped, factors=levels or None)
 
 
-def _sorted_codes(levels: list[Any]) -> tuple[list[Any], Integers]:
-    """The distinct levels, integers before text, and which of them each is."""
-    names = [_whole(level) for level in levels]
-    distinct = sorted(set(names), key=lambda name: (isinstance(name, str), name))
+def _sorted_codes(factor: str, levels: list[Any]) -> tuple[list[Any], Integers]:
+    """The distinct levels, integers before text and text before tuples, and which of them each is."""
+    try:
+        names = [level_name(level) for level in levels]
+    except ValueError as error:
+        raise ValueError(f"of the factor {factor!r} {error}") from None
+    distinct = sorted(set(names), key=_place_of_level)
     place = {name: i for i, name in enumerate(distinct)}
     return distinct, np.array([place[name] for name in names], dtype=np.int64)
+
+
+def _place_of_level(name: Any) -> tuple[int, Any]:
+    """Where a level comes among others, which may be of other types."""
+    if isinstance(name, tuple):
+        return 2, tuple(map(_place_of_level, name))
+    return int(isinstance(name, str)), name
 
 
 def _complaint(
