@@ -129,6 +129,15 @@ def test_levels_of_a_log_may_be_pairs_and_of_several_types():
         bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop"})
 
 
+@pytest.mark.parametrize(("column", "what"), [("sku", "actions"), ("sales", "rewards")])
+def test_the_columns_of_actions_and_rewards_are_no_factors(column, what):
+    log, message = pl.DataFrame(ROWS), f"the factor 'store' is the column '{column}', which has the {what}"
+    with pytest.raises(ValueError, match=message):
+        bough.summarise(log, TREE, "sku", "sales", factors={"store": column})
+    with pytest.raises(ValueError, match=message):
+        bough.fit_prior(TREE, log, action="sku", reward="sales", factors={"store": column})
+
+
 def test_sums_that_do_not_go_together_are_refused():
     sums = summed(pl.DataFrame(ROWS))
     with pytest.raises(ValueError, match="statistics of the same factors add up"):

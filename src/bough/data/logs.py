@@ -90,17 +90,22 @@ def summarise(
             "they are most of the log"
         )
     named = _named(log, action, reward, context, weight, trials, exposure, intercept, features)
-    levels = checked_level_columns(factors)
+    levels = checked_level_columns(factors, {action: "actions", reward: "rewards"})
     with _opened(named.log, tree, named.columns._replace(levels=tuple(levels.values()))) as columns:
         return _summarised(columns, tree, bad, tuple(levels)).arranged(named.features)
 
 
-def checked_level_columns(factors: Any) -> dict[str, str]:
-    """The columns of the levels of decisions, by the names of the factors."""
+def checked_level_columns(factors: Any, taken: Mapping[str, str]) -> dict[str, str]:
+    """The columns of the levels of decisions, by the names of the factors; others are `taken`, by what they have."""
     if factors is None:
         return {}
     if not isinstance(factors, Mapping) or not all(isinstance(one, str) for pair in factors.items() for one in pair):
         raise ValueError(f"factors is {factors!r:.80}; give a mapping from names of factors to names of columns")
+    for name, column in factors.items():
+        if column in taken:
+            raise ValueError(
+                f"the factor {name!r} is the column {column!r}, which has the {taken[column]}; give another column"
+            )
     return dict(factors)
 
 
