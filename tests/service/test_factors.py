@@ -163,6 +163,21 @@ def test_a_refit_learns_the_variances_of_factors():
     assert experiment.agent.posterior.statistics.factors["store"].tolist().count("north") > 0
 
 
+def test_a_refit_leaves_a_factor_without_levels_as_it_is():
+    store = bough.Factor(levels=["north", "south"], variance=0.3, at_decision=True)
+    experiment = Experiment(1, "shop", ExperimentConfig(), seed=0)
+    factors = {"brand": bough.Factor({}, variance=0.5), "store": store}
+    made = bough.GaussianModel(plain().tree, factors=factors)
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), made)
+    for i in range(40):
+        _, outcomes = rewarded(experiment, {"factors": {"store": ("north", "south")[i % 2]}}, {}, now=10.0 * i)
+        outcomes[0].value = float(i % 5) + (i % 2)
+        assert experiment.learn(outcomes) == []
+    found = refitted(*evidence_of(experiment.agent, experiment, None))
+    assert found.estimates["brand"] == [0.5, 0.5, 0.5]
+    assert start_of(found.file).factors["brand"].variance == 0.5
+
+
 def test_a_refit_keeps_the_levels_and_brands_that_came_while_it_ran():
     experiment = shop()
     for i in range(20):
