@@ -143,8 +143,8 @@ class FactorEvidence(ScalarEvidence):
         mean = math.nan if self._given_mean is None else self._given_mean - self._centre
         crossed_evidence.fold_all(
             forest.parent, self._state, lists.first, lists.size, lists.effect, lists.value, cells.slot, cells.first,
-            cells.effect, precision, self._rewards, self._cells_of_slot, deviation, mean, triangle, target,
-            np.empty(cells.n_effects),
+            cells.effect, precision, self._rewards, self._cells_of_slot, cells.decided, deviation, mean, triangle,
+            target, np.empty(cells.n_effects),
         )  # fmt: skip
         return triangle, target
 
