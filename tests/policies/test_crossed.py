@@ -155,6 +155,23 @@ def test_rewards_fade_by_the_clock():
     assert agent.posterior.action_moments()[0] == pytest.approx(half.action_moments()[0], rel=1e-9)
 
 
+def test_several_levels_are_added_or_none():
+    agent = taught()
+    known = agent.posterior.model.factors["brand"].levels
+    for levels, message in (
+        (["Newco", known[0]], f"'brand' has a level '{known[0]}' already"),
+        (["Newco", "Newco"], "'brand' has a level 'Newco' already"),
+        (["Newco", None], "a level is None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            agent.add_level("brand", levels)
+        assert agent.posterior.model.factors["brand"].levels == known
+    mean = agent.posterior.action_moments()[0]
+    agent.add_level("brand", ["Newco", 7, ("Newco", 7)])
+    assert agent.posterior.model.factors["brand"].levels == (*known, "Newco", 7, ("Newco", 7))
+    assert agent.posterior.action_moments()[0] == pytest.approx(mean, abs=1e-12)
+
+
 def test_the_catalogue_lives_with_brands():
     agent = taught()
     agent.add("pan", under="kitchen", factors={"brand": "Acme"})

@@ -142,6 +142,14 @@ def test_the_catalogue_changes_with_brands():
     assert "more" not in experiment.agent.posterior.model.factors["brand"].levels
 
 
+def test_levels_that_the_log_has_together_are_all_added_or_none():
+    experiment = shop()
+    body = {"op": "add_level", "names": ["west", "north"], "factor": "store"}
+    with pytest.raises(ValueError, match="'store' has a level 'north' already"):
+        experiment.apply(ChangeRow(1, 0.0, "action", "me", body))
+    assert experiment.agent.posterior.model.factors["store"].levels == ("north", "south")
+
+
 def test_the_prior_has_a_line_for_each_factor():
     agent = bough.HierTS(model(), seed=0)
     agent.update("coffee", 1.0, factors={"store": "north"})
