@@ -106,8 +106,8 @@ def test_nan_is_a_missing_level_in_every_kind_of_log(kind, tmp_path):
     [
         ([["a"]] * 6, "the column 'shop' has levels of type .*ist.*; make them text or whole numbers"),
         ([{"a": 1}] * 6, "the column 'shop' has levels of type .*; make them text or whole numbers"),
-        ([True, False] * 3, "of the factor 'store' a level is (True|False), a bool"),
-        ([1.5, 2.0] * 3, "of the factor 'store' a level is 1.5, a float"),
+        ([True, False] * 3, "'store'.* is (True|False), a bool"),
+        ([1.5, 2.0] * 3, "'store'.* is 1.5, a float"),
     ],
     ids=["lists", "dicts", "flags", "fractions"],
 )

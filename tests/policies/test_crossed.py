@@ -172,7 +172,7 @@ def test_several_levels_are_added_or_none():
     for levels, message in (
         (["Newco", known[0]], f"'brand' has a level '{known[0]}' already"),
         (["Newco", "Newco"], "'brand' has a level 'Newco' already"),
-        (["Newco", None], "a level is None"),
+        (["Newco", None], "is None, a NoneType"),
     ):
         with pytest.raises(ValueError, match=message):
             agent.add_level("brand", levels)
