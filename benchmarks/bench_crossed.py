@@ -71,6 +71,36 @@ def test_growth_in_the_number_of_levels(table):
     table.spread("a reward at 2,000 levels / at 1,000", found[2_000] / found[1_000], 6.0)
 
 
+def test_everything_again_whatever_the_order_of_the_factors(benchmark, table):
+    """By rows, where 5 x 10^7 rewards say too much for squares."""
+    first, last = (stocked(is_first) for is_first in (True, False))
+    for agent in (first, last):
+        assert not agent.posterior._engine._is_mild
+        agent.posterior._engine._say_all()
+    table.ratio(
+        benchmark,
+        "everything again, 5,000 actions, 500 brands, 20 stores: stores first / brands first",
+        first.posterior._engine._say_all,
+        last.posterior._engine._say_all,
+        at_most=2.0,
+        rounds=5,
+        burst=1,
+    )
+
+
+def stocked(is_first):
+    """HierTS that knows 10^4 rewards of each product, of brands and at stores that come first or last."""
+    tree, rng = bough.Tree.balanced(71, 2), np.random.default_rng(3)
+    brand = bough.Factor(rng.integers(500, size=tree.n_actions).tolist(), levels=list(range(500)), variance=0.3)
+    store = bough.Factor(levels=list(range(20)), variance=0.1, at_decision=True)
+    factors = {"store": store, "brand": brand} if is_first else {"brand": brand, "store": store}
+    agent = bough.HierTS(bough.GaussianModel(tree, factors=factors), seed=0)
+    count, mean = np.full(20 * tree.n_actions, 500.0), rng.normal(size=20 * tree.n_actions)
+    levels = {"store": list(range(20)) * tree.n_actions}
+    agent.absorb(bough.Statistics(np.repeat(tree.leaves, 20), count, count * mean, count * mean**2, factors=levels))
+    return agent
+
+
 def _timed(call):
     start = time.perf_counter()
     call()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bough.evaluation.replay import Replay, replay
     from bough.evaluation.report import Evaluation, PolicyValue
     from bough.evaluation.sample_ratio import SampleRatio, sample_ratio
-    from bough.explanation import ExplainedNode, Explanation
+    from bough.explanation import ExplainedEffect, ExplainedNode, Explanation
     from bough.inference.answers import BestActions, Conditional
     from bough.learning.drift import DriftFit, fit_drift
     from bough.learning.feature_prior import prior_from_features
@@ -66,6 +66,7 @@ _HOME = {
     "DriftFit": "bough.learning.drift",
     "Estimate": "bough.learning.report",
     "Evaluation": "bough.evaluation.report",
+    "ExplainedEffect": "bough.explanation",
     "ExplainedNode": "bough.explanation",
     "Explanation": "bough.explanation",
     "Factor": "bough.model.factors",
@@ -135,6 +136,7 @@ __all__ = [
     "DriftFit",
     "Estimate",
     "Evaluation",
+    "ExplainedEffect",
     "ExplainedNode",
     "Explanation",
     "Factor",

@@ -172,7 +172,17 @@ class ExplainedNode(NamedTuple):
 
 
 class ExplainedEffect(NamedTuple):
-    """What one level of a crossed factor adds to the score of an action."""
+    """What one level of a crossed factor adds to the score of an action.
+
+    >>> import bough, polars
+    >>> brand = bough.Factor({"left": "Acme"}, variance=0.25)
+    >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), factors={"brand": brand})
+    >>> effects = bough.Posterior(model).explain("left").effects
+    >>> effects[0].factor, effects[0].level, effects[0].deviation
+    ('brand', 'Acme', 0.5)
+    >>> polars.DataFrame(effects)["level"].to_list()
+    ['Acme']
+    """
 
     factor: str
     """The factor's name."""
@@ -282,7 +292,9 @@ class Explanation:
     def to_frame(self, backend: str | None = None) -> Any:
         """A frame with one row for each node of the path, and the columns of `ExplainedNode`.
 
-        `backend` is "pandas", "polars" or "pyarrow"; the first of them that is installed where it is None.
+        The rows of `effects`, which are parts of a score and no mean rewards, make a frame of their own, such as
+        ``pandas.DataFrame(explanation.effects)``. `backend` is "pandas", "polars" or "pyarrow"; the first of them that
+        is installed where it is None.
 
         >>> import bough
         >>> posterior = bough.Posterior(bough.GaussianModel(bough.Tree.from_nested(["left", "right"])))
@@ -293,7 +305,10 @@ class Explanation:
         return make_frame({**columns, "name": one_type(columns["name"])}, backend)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the interval of each node of the path, over the mean rewards of its siblings; returns the axes."""
+        """Draw the interval of each node of the path, over the mean rewards of its siblings; returns the axes.
+
+        Crossed effects are not drawn: they are parts of a score, and no mean rewards. `effects` has them.
+        """
         from bough.plotting import plot_intervals  # matplotlib loads when something is drawn
 
         labels = [_label(node.name) for node in self.nodes]

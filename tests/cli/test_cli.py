@@ -444,6 +444,7 @@ def test_brands_and_stores_from_the_shell(tmp_path, monkeypatch, capsys):
         (["--factor", "department"], "--factor is 'department', a level of the tree already"),
         (["--decision-factor", "shop"], "log.csv has no column 'shop'"),
         (["--decision-factor", "sku"], "--decision-factor is 'sku', the column of the actions"),
+        (["--decision-factor", "sales"], "--decision-factor is 'sales', the column of the rewards"),
         (["--factor", "brand", "--decision-factor", "brand"], "both name 'brand'"),
     ):
         assert cli.main([*fit, *more]) == 2

@@ -162,3 +162,32 @@ def test_what_cannot_be_decided_is_one_line_with_exit_status_two(what, here, cap
     assert said.out == ""
     assert len(said.err.strip().splitlines()) == 1
     assert text in said.err
+
+
+def test_the_levels_of_a_decision_are_named_and_logged(capsys):
+    factors = {
+        "brand": bough.Factor({"kettle": "Acme"}, variance=0.3),
+        "store": bough.Factor(levels=["north", "7"], variance=4.0, at_decision=True),
+        "hour": bough.Factor(levels=["early", 7, 8], at_decision=True),
+    }
+    agent = bough.HierTS(bough.GaussianModel(TREE, factors=factors), seed=3)
+    agent.update("kettle", 5.0, factors={"store": "north", "hour": 7})
+    agent.save("agent.bough")
+    levels = {"store": "7", "hour": 7}
+    found = decided(capsys, "--decision-factor", "store=7", "--decision-factor", "hour=7")
+    expected = agent.decision(factors=levels)
+    assert (found["action"], found["scores"], found["factors"]) == (expected.action, expected.scores, levels)
+    assert "factors" not in decided(capsys)
+    for words, message in (
+        (["store"], "--decision-factor is 'store'; give a factor and its level, such as store=north"),
+        (["store=7", "store=north"], "--decision-factor has 'store' more than once"),
+        (["store=east"], "unknown level 'east' of 'store'; it has 'north', '7'"),
+        (["brand=Acme"], "'brand' is a factor of the actions"),
+        (["shop=north"], "factors has 'shop', which is no factor of the decision"),
+    ):
+        given = [one for word in words for one in ("--decision-factor", word)]
+        assert cli.main(["decide", "agent.bough", *given]) == 2
+        assert message in capsys.readouterr().err
+    made()
+    assert cli.main(["decide", "agent.bough", "--decision-factor", "store=north"]) == 2
+    assert "store" in capsys.readouterr().err

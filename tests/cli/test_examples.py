@@ -66,8 +66,11 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def save_agent(features):
+def save_agent(features, in_stores):
     model = bough.GaussianModel.load("model.bough")
+    if in_stores:
+        store = bough.Factor(levels=["north", "south"], at_decision=True)
+        model = bough.GaussianModel(model.tree, factors={"store": store})
     if features is not None:
         model = bough.GaussianModel(model.tree, mean=[0.0] * len(features), features=features)
     bough.HierTS(model, seed=0).save("agent.bough")
@@ -75,7 +78,8 @@ def save_agent(features):
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_example_runs(example, here, monkeypatch, capsys):
-    save_agent(["age", "price"] if "--context" in example or "contexts." in example else None)
+    features = ["age", "price"] if "--context" in example or "contexts." in example else None
+    save_agent(features, "store=" in example)
     if "adopt" in example and "paths.txt" in example:
         (here / "paths.txt").write_text("kettle-2\ntoaster\nhome/saw\n")
     source, _, command = example.rpartition(" | ")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars
 import pytest
+from polars.testing import assert_frame_equal
 
 import bough
 from bough import cli
@@ -127,6 +128,64 @@ def test_decisions_are_a_log_that_evaluate_reads(here, capsys):
     capsys.readouterr()
     assert cli.main(["evaluate", "decisions.parquet", "--agent", "agent.bough", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
+
+
+def crossed():
+    factors = {
+        "brand": bough.Factor({"kettle": "Acme", "spade": "Acme"}, variance=0.5),
+        "store": bough.Factor(levels=["north", "south"], variance=0.3, at_decision=True),
+    }
+    return bough.GaussianModel(bough.Tree.from_nested(TREE), factors=factors)
+
+
+def play_in_stores(service, agent):
+    """Decisions in stores with rewards, and new levels in their midst; the agent learns and changes alike."""
+
+    def change(**body):
+        assert service.ask("POST", "/v1/shop/actions", body).status == 200
+
+    for i in range(N):
+        store = {"store": ["north", "south", "west"][i % (2 + (i > N // 2))]}
+        told_later = i % 3 == 0
+        decided = service.decide(decision_id=f"d{i}", propensity=True, **({} if told_later else {"factors": store}))
+        service.reward(f"d{i}", float(i % 7), **({"factors": store} if told_later else {}))
+        agent.update(decided["action"], float(i % 7), factors=store)
+        if i == 3:
+            taken_back = decided["action"], 3.0, store
+        if i == N // 2:
+            change(op="add_level", factor="store", name="west")
+            change(op="add_level", factor="brand", name=["Newco", "Zed"])
+            change(op="add", name="hose", under="garden", factors={"brand": ["Newco", "Acme"]})
+            agent.add_level("store", "west")
+            for brand in ("Newco", "Zed"):
+                agent.add_level("brand", brand)
+            agent.add("hose", "garden", factors={"brand": ["Newco", "Acme"]})
+    assert service.ask("POST", "/v1/shop/retract", {"decision_id": "d3"}).status == 200
+    action, reward, store = taken_back
+    agent.retract(action, reward, factors=store)
+
+
+def test_brands_and_stores_come_back_from_an_export(here, capsys):
+    crossed().save("model.bough")
+    agent = bough.HierTS(crossed(), seed=0)
+    with Served(here, "--data", "data", "--model", "model.bough", "--experiment", "shop") as service:
+        play_in_stores(service, agent)
+        for ending in ("parquet", "ndjson", "csv"):
+            export(capsys, f"events.{ending}")
+        export(capsys, "decisions.csv", "--decisions")
+    for ending in ("parquet", "ndjson", "csv"):
+        found = document(capsys, "rebuild", f"events.{ending}", "--out", "agent.bough", "--seed", "0")
+        assert found == {"learned": N + 1, "changes": 4, "refused": {}, "agent": "agent.bough"}
+        again = bough.HierTS.load("agent.bough")
+        for name in ("brand", "store"):
+            assert_frame_equal(*(one.posterior.effects(name, "polars") for one in (again, agent)))
+        assert again.posterior.n_observations == N - 1
+    rows = [f"{department},{sku}\n" for department, skus in TREE.items() for sku in skus]
+    (here / "products.csv").write_text("department,sku\n" + "".join(rows) + "garden,hose\n")
+    tree = ["--tree", "products.csv", "--levels", "department,sku", "--action", "action", "--reward", "reward"]
+    found = document(capsys, "fit", "decisions.csv", *tree, "--decision-factor", "store", "--out", "fitted.bough")
+    assert found["estimates"]["store"]["told_by"] == 3
+    assert document(capsys, "evaluate", "decisions.csv", "--agent", "agent.bough", "--estimators", "snips")
 
 
 def test_times_narrow_an_export(here, capsys):

@@ -162,3 +162,19 @@ def test_brands_and_stores_from_the_decision_to_the_export(crossed):
     explained = crossed.explain(decided)
     assert "of the store 'north'" in str(explained)
     assert crossed.describe()["observations"] == 2
+
+
+def test_none_takes_the_brand_of_an_action_away(crossed):
+    def effects_of(name):
+        id = name.rsplit("/")[-1]
+        crossed.decide(decision_id=id, among=[name])
+        return str(crossed.explain(id))
+
+    kettle, toaster, spade = PATHS
+    assert "of the brand 'Acme'" in effects_of(kettle)
+    crossed.put_tree(PATHS, factors={"brand": {kettle: None, toaster: "Bolt"}})
+    assert "brand" not in effects_of(kettle)
+    assert "of the brand 'Bolt'" in effects_of(toaster)
+    assert "of the brand 'Acme'" in effects_of(spade)  # which was left out, and keeps its own
+    crossed.add("mug", under="home/kitchen", factors={"brand": None})
+    assert "brand" not in effects_of("mug")

@@ -1,5 +1,6 @@
 """Sums by the levels of decisions: from every kind of log, they add up, and files keep them."""
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -113,6 +114,71 @@ def test_rows_without_a_level_are_bad_rows():
     assert found.skipped == {"bad number": 1}
 
 
+def log_of(kind, levels, folder):
+    """A log of six rows whose decisions had these levels."""
+    rows = {"sku": ROWS["sku"], "sales": ROWS["sales"]}
+    if kind == "pandas":
+        return pd.DataFrame({**rows, "shop": pd.Series(levels)})
+    if kind == "pyarrow":
+        return pa.table({**rows, "shop": levels})
+    log = pl.DataFrame({**rows, "shop": levels})
+    if kind == "parquet":
+        log.write_parquet(folder / "log.parquet")
+        return folder / "log.parquet"
+    return duckdb.from_arrow(log.to_arrow()) if kind == "duckdb" else log.lazy() if kind == "lazy" else log
+
+
+KINDS = ["pandas", "polars", "lazy", "pyarrow", "parquet", "duckdb"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nan_is_a_missing_level_in_every_kind_of_log(kind, tmp_path):
+    log = log_of(kind, [1.0, float("nan"), 2.0, 1.0, 2.0, 2.0], tmp_path)
+    with pytest.raises(ValueError, match="1 of 6 rows cannot be used: 1 with a missing level"):
+        bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop"})
+    found = bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop"}, bad="skip")
+    assert found.skipped == {"bad number": 1}
+    assert sorted(set(found.factors["store"].tolist())) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("levels", "message"),
+    [
+        ([["a"]] * 6, "the column 'shop' has levels of type .*ist.*; make them text or whole numbers"),
+        ([{"a": 1}] * 6, "the column 'shop' has levels of type .*; make them text or whole numbers"),
+        ([True, False] * 3, "'store'.* is (True|False), a bool"),
+        ([1.5, 2.0] * 3, "'store'.* is 1.5, a float"),
+    ],
+    ids=["lists", "dicts", "flags", "fractions"],
+)
+def test_levels_that_are_none_are_refused_by_the_name_of_their_column(kind, levels, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        bough.summarise(log_of(kind, levels, tmp_path), TREE, "sku", "sales", factors={"store": "shop"})
+
+
+def test_levels_of_a_log_may_be_pairs_and_of_several_types():
+    levels = [("a", 1), (2, "b"), 7, ("a", 1), "x", (2, "b")]
+    log = pd.DataFrame({"sku": ROWS["sku"], "sales": ROWS["sales"], "shop": levels})
+    found = bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop"})
+    rows = zip(found.actions.tolist(), found.factors["store"].tolist(), found.count.tolist(), strict=True)
+    assert list(rows) == [
+        ("kettle", 7, 1.0), ("kettle", ("a", 1), 2.0), ("toaster", "x", 1.0), ("spade", (2, "b"), 2.0)
+    ]  # fmt: skip
+    log["shop"] = [("a", [1])] * 6
+    with pytest.raises(ValueError, match="the column 'shop' has levels of type tuple"):
+        bough.summarise(log, TREE, "sku", "sales", factors={"store": "shop"})
+
+
+@pytest.mark.parametrize(("column", "what"), [("sku", "actions"), ("sales", "rewards")])
+def test_the_columns_of_actions_and_rewards_are_no_factors(column, what):
+    log, message = pl.DataFrame(ROWS), f"the factor 'store' is the column '{column}', which has the {what}"
+    with pytest.raises(ValueError, match=message):
+        bough.summarise(log, TREE, "sku", "sales", factors={"store": column})
+    with pytest.raises(ValueError, match=message):
+        bough.fit_prior(TREE, log, action="sku", reward="sales", factors={"store": column})
+
+
 def test_sums_that_do_not_go_together_are_refused():
     sums = summed(pl.DataFrame(ROWS))
     with pytest.raises(ValueError, match="statistics of the same factors add up"):
@@ -136,8 +202,8 @@ def test_sums_that_do_not_go_together_are_refused():
 
 def test_what_is_no_level_is_refused_with_the_factor_and_its_column():
     log = pl.DataFrame({**ROWS, "open": [True] * 6})
-    log = log.with_columns(sales=pl.col("sales") + 0.5)
-    for column in ("sales", "open"):
+    log = log.with_columns(price=pl.col("sales") + 0.5)
+    for column in ("price", "open"):
         for factor, where in (("store", f"'store', in the column '{column}',"), (column, f"'{column}'")):
             with pytest.raises(ValueError, match=rf"^a level of {where} is \S+, a (float|bool); a level is text"):
                 bough.summarise(log, TREE, "sku", "sales", factors={factor: column})

@@ -80,3 +80,12 @@ def test_where_nothing_is_kept_nothing_is_said():
     found = bough.replay(stubborn, log().filter(polars.col("action") != int(TREE.leaves[0])), TREE)
     assert found.kept == 0
     assert np.isnan(found.value)
+
+
+def test_an_agent_that_learns_by_levels_of_decisions_is_refused():
+    store = bough.Factor(levels=["north", "south"], at_decision=True)
+    one = bough.HierTS(bough.GaussianModel(TREE, factors={"store": store}), seed=0)
+    with pytest.raises(ValueError, match="the factor 'store' of the decision, whose levels replay does not read"):
+        bough.replay(one, log(400), TREE)
+    brands = bough.GaussianModel(TREE, factors={"brand": bough.Factor([1, 2, 1, 2])})
+    assert bough.replay(bough.HierTS(brands, seed=0), log(400), TREE).kept > 0

@@ -105,6 +105,27 @@ def test_all_is_the_same_where_it_is_made_again_by_rows_or_by_sums(case):
         check(posterior, case)
 
 
+def test_rows_of_many_rewards_say_the_same_whatever_the_order_of_the_factors():
+    tree, rng = bough.Tree.balanced(4, 2), np.random.default_rng(0)
+    factors = {
+        "brand": bough.Factor(rng.integers(5, size=16).tolist(), levels=list(range(5)), variance=0.3),
+        "store": bough.Factor(levels=["n", "s", "w"], variance=0.1, at_decision=True),
+        "tag": bough.Factor([[1], [], [1, 2], [2]] * 4, variance=0.0),
+        "hour": bough.Factor(levels=[7, 8], variance=0.2, at_decision=True),
+    }
+    n = 60
+    levels = {"store": rng.choice(["n", "s", "w"], n).tolist(), "hour": rng.choice([7, 8], n).tolist()}
+    actions, rewards, found = rng.choice(tree.leaves, n), rng.normal(size=n), []
+    for order in (list(factors), list(reversed(factors))):
+        posterior = bough.Posterior(bough.GaussianModel(tree, factors={name: factors[name] for name in order}))
+        posterior.absorb(bough.Statistics.from_rows(actions, rewards, weight=np.full(n, 1e6), factors=levels))
+        assert not posterior._engine._is_mild
+        effects = [posterior.effects(name, "polars").sort("level") for name in factors]
+        moments = [one[column].to_numpy() for one in effects for column in ("mean", "deviation")]
+        found.append(np.concatenate([*posterior.action_moments(), *moments, [posterior.log_evidence() / 1e6]]))
+    np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-9)
+
+
 @settings(max_examples=150)
 @given(crossed_cases(), st.integers(0, 10**6))
 def test_any_order_any_split_and_sums_give_the_same_posterior(case, seed):

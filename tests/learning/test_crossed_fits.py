@@ -189,7 +189,9 @@ def test_what_is_no_fit_with_factors_is_refused():
     for arguments, message in (
         ((tree, plain, {"store": "store"}), "no levels of 'store'"),
         ((tree, by_store, None), "name them in factors"),
-        ((tree, by_store, {"brand": labels}), "the levels of 'store'|store"),
+        ((tree, by_store, {"brand": labels}), "by the levels of 'store'; name them in factors as well"),
+        ((tree, by_store, {"store": labels}), "by the levels of 'store'; name them in factors as well"),
+        ((tree, plain, {"brand": {}}), "the factor 'brand' has no levels"),
         ((tree, plain, "brand"), "give a mapping"),
         ((tree, plain, {"noise": labels}), "a factor is called 'noise'"),
         ((tree, plain, {"depth 1": labels}), "as a class of nodes is"),
@@ -201,3 +203,45 @@ def test_what_is_no_fit_with_factors_is_refused():
             bough.fit_prior(trees, log, factors=factors)
     with pytest.raises(ValueError, match="factors go with Gaussian rewards"):
         bough.fit_prior(tree, plain, factors={"brand": labels}, model=bough.BernoulliModel)
+
+
+EMPTY = {"no levels": bough.Factor({}, variance=0.7), "no actions": bough.Factor({}, levels=["Acme"], variance=0.7)}
+
+
+@pytest.mark.parametrize("penalty", [2.0, None])
+@pytest.mark.parametrize("what", EMPTY)
+def test_a_factor_of_which_no_level_was_observed_keeps_its_variance(what, penalty, capfd):
+    model, actions, rewards, stores = logged()
+    store = {"store": model.factors["store"]}
+    by_store = bough.Statistics.from_rows(actions, rewards, factors={"store": stores})
+    without = bough.fit_prior(model.tree, by_store, factors=store, penalty=penalty)
+    for factors in ({"brand": EMPTY[what], **store}, {**store, "brand": EMPTY[what]}):
+        fit = bough.fit_prior(model.tree, by_store, factors=factors, penalty=penalty)
+        assert fit.log_evidence == pytest.approx(without.log_evidence, abs=1e-9)
+        assert fit.covariances == pytest.approx({**without.covariances, "brand": 0.7}, rel=1e-5)
+        assert tuple(fit.estimates["brand"]) == (0.7, 0.7, 0.7, 0.0, 0)
+    plain = bough.Statistics.from_rows(actions, rewards)
+    alone = bough.fit_prior(model.tree, plain, factors={"brand": EMPTY[what]}, penalty=penalty)
+    assert alone.covariances["brand"] == 0.7
+    assert alone.log_evidence == pytest.approx(bough.fit_prior(model.tree, plain, penalty=penalty).log_evidence)
+    assert capfd.readouterr() == ("", "")  # of what LAPACK has to say
+
+
+def test_an_agent_that_refits_keeps_the_variance_of_a_factor_without_rewards():
+    model, actions, rewards, stores = logged()
+    made = bough.GaussianModel(model.tree, factors={"brand": bough.Factor({}), "store": model.factors["store"]})
+    agent = bough.HierTS(made, seed=0, refit=True)
+    agent.update(actions, rewards, factors={"store": stores})
+    factors = agent.posterior.model.factors
+    assert factors["brand"].variance == 1.0
+    assert factors["store"].variance != 0.2
+
+
+def test_most_of_a_log_may_be_left_out_of_a_fit():
+    log = pl.DataFrame({"item": ["a", "b"] * 3 + ["?"] * 10, "sales": [float(i * i % 7) for i in range(16)]})
+    fit, tree = {"action": "item", "reward": "sales"}, bough.Tree.from_nested(["a", "b"])
+    with pytest.raises(ValueError, match=r'leave out most of the log with bad="skip-most"'):
+        bough.fit_prior(tree, log, **fit, bad="skip")
+    assert bough.fit_prior(tree, log, **fit, bad="skip-most").estimates["noise"].told_by == 6
+    with pytest.raises(ValueError, match="bad is 'none'"):
+        bough.fit_prior(tree, log, **fit, bad="none")

@@ -219,6 +219,34 @@ def test_rewards_fade_by_the_clock():
     assert agent.posterior.action_moments()[0] == pytest.approx(half.action_moments()[0], rel=1e-9)
 
 
+def test_the_store_adds_its_mean_effect_to_every_score_of_a_quantile():
+    agent = taught(bough.BayesUCB)
+    effects = agent.posterior.effects("store", "polars")
+    mean = dict(zip(effects["level"], effects["mean"], strict=True))
+    without = agent.decision(k=5)
+    for store in ("north", "south"):
+        found = agent.decision(k=5, factors={"store": store})
+        assert found.actions == without.actions
+        assert found.scores == pytest.approx([score + mean[store] for score in without.scores], abs=1e-12)
+
+
+def test_several_levels_are_added_or_none():
+    agent = taught()
+    known = agent.posterior.model.factors["brand"].levels
+    for levels, message in (
+        (["Newco", known[0]], f"'brand' has a level '{known[0]}' already"),
+        (["Newco", "Newco"], "'brand' has a level 'Newco' already"),
+        (["Newco", None], "is None, a NoneType"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            agent.add_level("brand", levels)
+        assert agent.posterior.model.factors["brand"].levels == known
+    mean = agent.posterior.action_moments()[0]
+    agent.add_level("brand", ["Newco", 7, ("Newco", 7)])
+    assert agent.posterior.model.factors["brand"].levels == (*known, "Newco", 7, ("Newco", 7))
+    assert agent.posterior.action_moments()[0] == pytest.approx(mean, abs=1e-12)
+
+
 def test_the_catalogue_lives_with_brands():
     agent = taught()
     agent.add("pan", under="kitchen", factors={"brand": "Acme"})

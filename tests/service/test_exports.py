@@ -303,13 +303,57 @@ def test_each_decision_has_the_reward_that_was_learned(log, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_levels_of_decisions_have_a_column(log, tmp_path, ending):
-    levels = {"store": "north"}
-    append(log, a_decision("d1", factors=levels), an_outcome("d1", factors=levels), a_decision("d2"), an_outcome("d2"))
+def test_the_levels_of_decisions_have_columns(log, tmp_path, ending):
+    levels = {"store": "north", "till": 7}
+    append(
+        log,
+        a_decision("d1", factors=levels),
+        an_outcome("d1", factors=levels),
+        a_decision("d2"),
+        an_outcome("d2"),
+        a_decision("d3", factors={"till": 9}),
+        an_outcome("d3", factors={"store": "south", "till": 9}),
+    )
     path = tmp_path / f"decisions{ending}"
     write_decisions(path, log, 1)
-    found = [row["factors"] for row in table_of(path)]
-    assert [one if isinstance(one, dict) else json.loads(one) if one else None for one in found] == [levels, None]
+    table = table_of(path)
+    found = [row["factors"] for row in table]
+    assert [one if isinstance(one, dict) else json.loads(one) if one else None for one in found] == [
+        levels, None, {"store": "south", "till": 9}
+    ]  # fmt: skip
+    assert [row["store"] or None for row in table] == ["north", None, "south"]
+    assert [None if row["till"] in (None, "") else int(row["till"]) for row in table] == [7, None, 9]
+
+
+def test_a_factor_that_is_called_as_another_column_has_a_name_of_its_own(log, tmp_path):
+    odd = {"action": "a", "factor_action": "b", "city": 1, "Käse ☕": "c"}
+    append(log, a_decision("d1", factors=odd, context={"city": "Bern"}), an_outcome("d1", factors=odd))
+    append(log, a_decision("d2", factors={"city": "Rom"}), an_outcome("d2", factors={"city": "Rom"}))
+    path = tmp_path / "decisions.parquet"
+    write_decisions(path, log, 1)
+    first, second = table_of(path)
+    assert (first["action"], first["city"]) == ("kettle", "Bern")
+    columns = ("factor_factor_action", "factor_action", "factor_city", "Käse ☕")
+    assert [first[name] for name in columns] == ["a", "b", "1", "c"]
+    assert (second["city"], second["factor_city"]) == (None, "Rom")
+
+
+def test_a_table_with_levels_is_ready_to_be_fitted(log, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(200):
+        levels = {"store": ["north", "south"][i % 2]}
+        action = ["left", "right"][int(rng.integers(2))]
+        rows += [
+            a_decision(f"d{i}", actions=[action], factors=levels),
+            an_outcome(f"d{i}", action=action, value=3.0 * (i % 2) + rng.normal(), factors=levels),
+        ]
+    append(log, *rows)
+    path, tree = tmp_path / "decisions.csv", bough.Tree.from_nested(["left", "right"])
+    write_decisions(path, log, 1)
+    fit = bough.fit_prior(tree, path, action="action", reward="reward", factors={"store": "store"})
+    effects = fit.posterior.effects("store", "polars").sort("level")["mean"].to_list()
+    assert effects[1] - effects[0] == pytest.approx(3.0, abs=0.5)
 
 
 def test_a_slate_has_a_row_for_each_position(log, tmp_path):

@@ -142,6 +142,14 @@ def test_the_catalogue_changes_with_brands():
     assert "more" not in experiment.agent.posterior.model.factors["brand"].levels
 
 
+def test_levels_that_the_log_has_together_are_all_added_or_none():
+    experiment = shop()
+    body = {"op": "add_level", "names": ["west", "north"], "factor": "store"}
+    with pytest.raises(ValueError, match="'store' has a level 'north' already"):
+        experiment.apply(ChangeRow(1, 0.0, "action", "me", body))
+    assert experiment.agent.posterior.model.factors["store"].levels == ("north", "south")
+
+
 def test_the_prior_has_a_line_for_each_factor():
     agent = bough.HierTS(model(), seed=0)
     agent.update("coffee", 1.0, factors={"store": "north"})
@@ -161,6 +169,21 @@ def test_a_refit_learns_the_variances_of_factors():
     found = refitted(*evidence_of(experiment.agent, experiment, None))
     assert {"brand", "store"} <= found.estimates.keys()
     assert experiment.agent.posterior.statistics.factors["store"].tolist().count("north") > 0
+
+
+def test_a_refit_leaves_a_factor_without_levels_as_it_is():
+    store = bough.Factor(levels=["north", "south"], variance=0.3, at_decision=True)
+    experiment = Experiment(1, "shop", ExperimentConfig(), seed=0)
+    factors = {"brand": bough.Factor({}, variance=0.5), "store": store}
+    made = bough.GaussianModel(plain().tree, factors=factors)
+    experiment.apply(ChangeRow(1, 0.0, "model", "me", {"version": 1}), made)
+    for i in range(40):
+        _, outcomes = rewarded(experiment, {"factors": {"store": ("north", "south")[i % 2]}}, {}, now=10.0 * i)
+        outcomes[0].value = float(i % 5) + (i % 2)
+        assert experiment.learn(outcomes) == []
+    found = refitted(*evidence_of(experiment.agent, experiment, None))
+    assert found.estimates["brand"] == [0.5, 0.5, 0.5]
+    assert start_of(found.file).factors["brand"].variance == 0.5
 
 
 def test_a_refit_keeps_the_levels_and_brands_that_came_while_it_ran():

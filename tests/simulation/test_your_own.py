@@ -342,3 +342,71 @@ def test_a_model_with_noise_per_action_draws_worlds_whose_noise_differs():
     deviations = problem.world(5, np.random.default_rng(0)).noise_deviations
     assert deviations.shape == (25,)
     assert len(set(deviations.tolist())) == 25
+
+
+STORES = bough.GaussianModel(
+    MODEL.tree, factors={"store": bough.Factor(levels=["north", ("south", 1)], variance=2.0, at_decision=True)}
+)
+
+
+class Derived(bough.HierTS):
+    def update(self, action, reward, context=None, **more):
+        super().update(action, reward, context, **more)
+
+
+class Wrapped:
+    def __init__(self, model, seed):
+        self.agent = bough.HierTS(model, seed)
+
+    def decide(self, context, factors=None):
+        assert factors is not None
+        return self.agent.decide(context, factors=factors)
+
+    def update(self, action, reward, context, *, factors=None):
+        self.agent.update(action, reward, context, factors=factors)
+
+
+@pytest.mark.parametrize("mine", [Derived, Wrapped])
+def test_policies_of_ones_own_are_told_the_levels_of_decisions(mine):
+    settings = SETTINGS | dict(rounds=60)
+    own = bough.simulate(STORES, {"mine": mine}, **settings)
+    usual = bough.simulate(STORES, {"mine": bough.HierTS}, **settings)
+    np.testing.assert_allclose(own.regret["mine"], usual.regret["mine"])
+
+
+def test_a_policy_is_told_the_levels_that_its_model_has_and_decides_without_them_if_it_likes():
+    class Asked(bough.HierTS):
+        def decide(self, context):
+            return super().decide(context)
+
+    two = {**STORES.factors, "hour": bough.Factor(levels=[7, 8], at_decision=True)}
+    model = bough.GaussianModel(MODEL.tree, factors=two)
+    policies = {
+        "both": Asked,
+        "store": lambda model, seed: Asked(STORES, seed),
+        "neither": lambda model, seed: Forgetful(MODEL, seed),
+    }
+    run = bough.simulate(model, policies, **SETTINGS)
+    assert list(run.regret) == list(policies)
+    with pytest.raises(ValueError, match="the policy's model has the factor 'store', and the world says nothing"):
+        bough.simulate(MODEL, {"store": lambda model, seed: Derived(STORES, seed)}, **SETTINGS)
+
+
+class Forgetful(bough.HierTS):
+    def update(self, action, reward, context=None):
+        super().update(action, reward, context)
+
+
+@pytest.mark.parametrize("mine", [Forgetful, policy(), Plain])
+def test_a_policy_that_cannot_be_told_the_levels_is_refused_before_anything_is_played(mine):
+    Recorder.calls = []
+    message = r"update of policy 'mine' does not take the levels of 'store'.*; have it take factors=None as well"
+    with pytest.raises(ValueError, match=message):
+        bough.simulate(STORES, {"recorder": Recorder, "mine": mine}, **SETTINGS)
+    assert not [what for what, _, _ in Recorder.calls if what != "made"]
+
+
+def test_a_factor_of_the_decision_without_levels_makes_no_world():
+    empty = bough.Factor(levels=[], at_decision=True)
+    with pytest.raises(ValueError, match="the factor 'store' of the decision has no level yet"):
+        bough.simulate(bough.GaussianModel(MODEL.tree, factors={"store": empty}), {"TS": bough.HierTS}, **SETTINGS)

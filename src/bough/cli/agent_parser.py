@@ -104,10 +104,16 @@ def add_decide(subparsers: Any) -> None:
             "bough decide agent.bough",
             "bough decide agent.bough --k 5 --exclude kettle,toaster",
             "bough decide agent.bough --context age=3,price=2 --among @in-stock.txt --seed 7 --json",
+            "bough decide agent.bough --decision-factor store=north --json",
         ),
     )
     command.add_argument("agent", type=Path, metavar="AGENT", help="a file that an agent's save wrote")
     add_context_option(command)
+    command.add_argument(
+        "--decision-factor", action="append", default=[], metavar="NAME=LEVEL",
+        help="the level of a crossed factor of the decision, such as store=north, which is logged with it; may be "
+        "repeated",
+    )  # fmt: skip
     command.add_argument(
         "--k", type=int, default=None, metavar="K", help="choose the K best, best first (default: one action)"
     )

@@ -166,8 +166,9 @@ def fit(given: argparse.Namespace) -> None:
     twice = next((name for name in decided if name in labels), None)
     if twice is not None:
         raise ValueError(f"--factor and --decision-factor both name {twice!r}; a factor is one or the other")
-    if given.action in decided:
-        raise ValueError(f"--decision-factor is {given.action!r}, the column of the actions; give another column")
+    for column, what in ((given.action, "actions"), (given.reward, "rewards")):
+        if column in decided:
+            raise ValueError(f"--decision-factor is {column!r}, the column of the {what}; give another column")
     if decided and by_rows:
         raise ValueError("--decision-factor goes without --context; leave one of them out")
     data, statistics = _read_logs(given, tree, context, by_rows, decided)

@@ -1,4 +1,4 @@
-"""Contexts as the command line has them: numbers in their order, or values by the names of features."""
+"""What a decision is made in, as the command line has it: a context, or the levels of the factors of the decision."""
 
 from __future__ import annotations
 
@@ -16,6 +16,27 @@ def context_for(model: Model, given: Sequence[str] | None) -> list[float] | dict
     """The context of --context for a model: values of its categories are text, so that 075 stays 075."""
     features = model.features
     return context_of(given, (features.categories or {}) if isinstance(features, Features) else ())
+
+
+def levels_for(model: Model, given: Sequence[str]) -> dict[str, Any] | None:
+    """The levels of --decision-factor, by the names of the factors; a level that is no text is what it is written as.
+
+    >>> import bough
+    >>> store = bough.Factor(levels=["north", 7], at_decision=True)
+    >>> model = bough.GaussianModel(bough.Tree.from_nested(["left", "right"]), factors={"store": store})
+    >>> levels_for(model, ["store=7"])
+    {'store': 7}
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, level = text.partition("=")
+        if not name or not equals:
+            raise ValueError(f"--decision-factor is {text!r}; give a factor and its level, such as store=north")
+        if name in found:
+            raise ValueError(f"--decision-factor has {name!r} more than once; give each factor one level")
+        known = model.factors[name].levels if name in model.factors else ()
+        found[name] = level if level in known else next((one for one in known if str(one) == level), level)
+    return found or None
 
 
 def context_of(given: Sequence[str] | None, categories: Container[str] = ()) -> list[float] | dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bough import _seeds
 from bough.cli import inputs, output
-from bough.cli.contexts import context_for
+from bough.cli.contexts import context_for, levels_for
 
 
 def decide(given: argparse.Namespace) -> None:
@@ -17,7 +17,7 @@ def decide(given: argparse.Namespace) -> None:
         if value is not None and value < least:
             raise ValueError(f"--{option} is {value}; give at least {least}")
     agent = inputs.load_agent(given.agent)
-    context = context_for(agent._model, given.context)
+    context, factors = context_for(agent._model, given.context), levels_for(agent._model, given.decision_factor)
     if given.seed is not None:
         agent._rng = _seeds.generator(given.seed)
     tree = agent._model.tree
@@ -25,7 +25,7 @@ def decide(given: argparse.Namespace) -> None:
         option: None if text is None else inputs.names_in(tree, text, f"--{option}")
         for option, text in (("among", given.among), ("exclude", given.exclude))
     }
-    decision = agent.decision(context, k=given.k, samples=given.samples, **choices)
+    decision = agent.decision(context, k=given.k, samples=given.samples, **choices, factors=factors)
     each = {"scores": decision.scores, "propensities": decision.propensities}
     each["propensity_errors"] = decision.propensity_errors
     output.show(given, _as_text(decision), {**decision.to_dict(), **each})

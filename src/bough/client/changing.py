@@ -103,7 +103,8 @@ def put_tree(
         client.put_tree(["home/kitchen/kettle", "home/garden/spade"])
 
     `renamed` maps old names to new ones; `gone` says what becomes of actions that are not among the paths: "retire",
-    "forget", or "raise" for an error. `factors` has the levels of the model's factors that the actions have, by name.
+    "forget", or "raise" for an error. `factors` has the levels of the model's factors that the actions have, by name;
+    known actions that it leaves out keep theirs, and None takes them away.
     """
     if not isinstance(sep, str) or not sep:
         raise ValueError(f"sep is {sep!r:.80}; give the text between the names of a path, such as '/'")

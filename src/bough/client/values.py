@@ -164,10 +164,10 @@ def factors(value: Any) -> dict[str, Name] | None:
 
 
 def labels(value: Any) -> dict[str, Any] | None:
-    """The levels of one action, by factor; or of several, by factor and by the action's name.
+    """The levels of one action, by factor; or of several, by factor and by the action's name. None stands for no level.
 
-    >>> labels({"brand": {"kettle": "Acme", 7: ["Acme", "Bolt"]}, "colour": "red"})
-    {'brand': {'kettle': 'Acme', '7': ['Acme', 'Bolt']}, 'colour': 'red'}
+    >>> labels({"brand": {"kettle": "Acme", 7: ["Acme", "Bolt"], "spade": None}, "colour": "red"})
+    {'brand': {'kettle': 'Acme', '7': ['Acme', 'Bolt'], 'spade': []}, 'colour': 'red'}
     """
     if value is None:
         return None
@@ -176,14 +176,16 @@ def labels(value: Any) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     for factor, given in value.items():
         if isinstance(given, Mapping):
-            found[factor] = {str(name(action)): _levels(one) for action, one in given.items() if one is not None}
-        elif given is not None:
+            found[factor] = {str(name(action)): _levels(one) for action, one in given.items()}
+        else:
             found[factor] = _levels(given)
     return found
 
 
 def _levels(given: Any) -> Any:
-    """One level of an action, or a list of them."""
+    """One level of an action, or a list of them; none where it has none, which a service would not read from null."""
+    if given is None:
+        return []
     return [name(level, "level") for level in given] if isinstance(given, list) else name(given, "level")
 
 

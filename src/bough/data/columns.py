@@ -73,6 +73,8 @@ class Columns:
     x: tuple[nw.Expr, ...]
     weight: nw.Expr | None
     exposure: nw.Expr | None
+    levels: tuple[nw.Expr, ...]
+    """Those of the decisions; null where there is none."""
 
     @property
     def n_context(self) -> int:
@@ -95,7 +97,8 @@ class Columns:
         one = (reward * 0.0 + 1.0,) if names.intercept else ()
         weight, exposure = (None if name is None else number(name) for name in (names.weight, names.exposure))
         contexts = (*one, *map(number, names.context))
-        return cls(frame, labels, names, reward, contexts, weight, exposure)
+        levels = tuple(_level(frame, labels[name], schema[labels[name]], name) for name in names.levels)
+        return cls(frame, labels, names, reward, contexts, weight, exposure, levels)
 
     def rows(self, which: nw.Expr, most: int | None = None) -> dict[str, nw.Series[Any]]:
         """The values of some rows, by the names of their columns."""
@@ -119,8 +122,8 @@ class Columns:
             finite = finite & (self.weight >= 0.0).fill_null(False)
         for limit in self.limits.values():
             finite = finite & (limit >= 0.0).fill_null(False)
-        for level in self.names.levels:
-            finite = finite & ~nw.col(self.labels[level]).is_null()
+        for level in self.levels:
+            finite = finite & ~level.is_null()
         return finite
 
     @property
@@ -245,10 +248,10 @@ class Columns:
 
     def _grouped(self, frame: Frame) -> nw.DataFrame[Any]:
         products = self.products
-        levels = {f"level {i}": self.labels[level] for i, level in enumerate(self.names.levels)}
+        levels = {f"level {i}": level for i, level in enumerate(self.levels)}
         selected = frame.select(
             nw.col(self.labels[self.names.action]).alias("action"),
-            *(nw.col(label).alias(name) for name, label in levels.items()),
+            *(level.alias(name) for name, level in levels.items()),
             self.complete.alias("complete"),
             *(expression.alias(name) for name, expression in products.items()),
             *(limit.alias(f"least {name}") for name, limit in self.limits.items()),
@@ -267,6 +270,27 @@ def _number(label: str, schema: Any) -> nw.Expr:
     if schema[label] == nw.Boolean:
         return nw.when(nw.col(label)).then(nw.lit(1.0)).otherwise(nw.when(~nw.col(label)).then(nw.lit(0.0)))
     return nw.col(label).cast(nw.Float64)
+
+
+def _level(frame: Frame, label: str, kind: Any, column: str) -> nw.Expr:
+    """The levels of a column; a `ValueError` where it has what is no level, and no frame could group by it."""
+    given = nw.col(label)
+    if kind.is_float():  # whole numbers, of which some are missing
+        return nw.when(~given.is_nan()).then(given)
+    odd = kind if kind.is_nested() else None
+    if kind == nw.Object and isinstance(frame, nw.DataFrame):
+        odd = next((type(level).__name__ for level in frame[label] if not _is_hashable(level)), None)
+    if odd is not None:
+        raise ValueError(f"the column {column!r} has levels of type {odd}; make them text or whole numbers")
+    return given
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def slices(frame: Frame) -> Iterator[Frame]:

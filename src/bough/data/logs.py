@@ -95,19 +95,24 @@ def summarise(
             "they are most of the log"
         )
     named = _named(log, action, reward, context, weight, trials, exposure, intercept, features, model)
-    levels = checked_level_columns(factors)
+    levels = checked_level_columns(factors, {action: "actions", reward: "rewards"})
     with _opened(named.log, tree, named.columns._replace(levels=tuple(levels.values()))) as columns:
         return _summarised(columns, tree, log, bad, levels).arranged(named.features)
 
 
-def checked_level_columns(factors: Any) -> dict[str, str]:
-    """The columns of the levels of decisions, by the names of the factors."""
+def checked_level_columns(factors: Any, taken: Mapping[str, str]) -> dict[str, str]:
+    """The columns of the levels of decisions, by the names of the factors; others are `taken`, by what they have."""
     if factors is None:
         return {}
     if not isinstance(factors, Mapping) or not all(isinstance(one, str) for pair in factors.items() for one in pair):
         raise ValueError(
             f"factors is {_checks.shown(factors)}; give a mapping from names of factors to names of columns"
         )
+    for name, column in factors.items():
+        if column in taken:
+            raise ValueError(
+                f"the factor {name!r} is the column {column!r}, which has the {taken[column]}; give another column"
+            )
     return dict(factors)
 
 
@@ -326,14 +331,17 @@ def _called(factor: tuple[str, str]) -> str:
 
 
 def _sorted_codes(levels: list[Any]) -> tuple[list[Any], Integers]:
-    """The distinct levels, integers before text and that before tuples, and which of them each is."""
-
-    def order(level: Any) -> tuple[int, Any]:
-        return (2, str(level)) if isinstance(level, tuple) else (int(isinstance(level, str)), level)
-
-    distinct = sorted(set(levels), key=order)
+    """The distinct levels, integers before text and text before tuples, and which of them each is."""
+    distinct = sorted(set(levels), key=_place_of_level)
     place = {level: i for i, level in enumerate(distinct)}
     return distinct, np.array([place[level] for level in levels], dtype=np.int64)
+
+
+def _place_of_level(name: Any) -> tuple[int, Any]:
+    """Where a level comes among others, which may be of other types."""
+    if isinstance(name, tuple):
+        return 2, tuple(map(_place_of_level, name))
+    return int(isinstance(name, str)), name
 
 
 def _no_action(log: Any, tree: Tree, action: str, strange: list[Any], n_rows: int) -> str:

@@ -21,7 +21,7 @@ from bough.data.decision_logs import LogColumns
 from bough.data.logged_rows import LoggedRows, read_logged_rows
 from bough.evaluation.columns import checked_columns
 from bough.evaluation.targets import contexts_of
-from bough.policies.base import Policy
+from bough.policies.base import Policy, ScoringPolicy
 from bough.tree.tree import Tree
 
 _ROUNDING = 1e-6
@@ -91,6 +91,7 @@ def replay(
     """
     if not isinstance(agent, Policy) or isinstance(agent, type):
         raise ValueError(f"agent is a {type(agent).__name__}; give an agent, with decide and update")
+    _refuse_factors(agent)
     level = _checks.level(level)
     uniform = "propensity" if propensity is None else propensity
     named = checked_columns(log, tree, action, reward, uniform, None, context)
@@ -116,6 +117,17 @@ def _of_rewards(rewards: Floats, n_rows: int, level: float) -> Replay:
     if n > 1:
         width = float(stdtrit(n - 1, 0.5 + 0.5 * level)) * float(rewards.std(ddof=1)) / math.sqrt(n)
     return Replay(value, value - width, value + width, n, n_rows, rewards)
+
+
+def _refuse_factors(agent: Any) -> None:
+    """Refuse an agent that needs the levels of decisions to learn from them, which are not read from the log."""
+    effects = agent._model.effects if isinstance(agent, ScoringPolicy) else None
+    decided = () if effects is None else effects.decided
+    if decided:
+        raise ValueError(
+            f"the agent's model has the factor {decided[0][0]!r} of the decision, whose levels replay does not read "
+            "from the log; replay an agent without it, or have evaluate judge this one as it is"
+        )
 
 
 def _check_uniform(rows: LoggedRows, propensity: str | None) -> None:

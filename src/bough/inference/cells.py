@@ -9,6 +9,7 @@ import numpy as np
 
 from bough._arrays import Floats, Integers, Nodes
 from bough.inference.slots import grown
+from bough.model.effects import Effects
 
 
 class Cells:
@@ -116,3 +117,9 @@ def keys_of(slots: Nodes, levels: Nodes | None) -> Sequence[tuple[int, ...]]:
     if levels is None or not levels.shape[1]:
         return [(slot,) for slot in slots.tolist()]
     return [(slot, *row) for slot, row in zip(slots.tolist(), levels.tolist(), strict=True)]
+
+
+def effects_of_decisions(effects: Effects) -> Nodes:
+    """(m,) the effects of factors of the decision, ascending."""
+    found = [first + np.arange(len(factor.levels)) for _, factor, first in effects.decided]
+    return np.concatenate([np.empty(0), *found]).astype(np.int32)

@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from bough._arrays import Floats, Integers, Nodes
 from bough.data.rows import Rows
 from bough.data.statistics import Statistics
-from bough.inference.cells import Cells, keys_of
+from bough.inference.cells import Cells, effects_of_decisions, keys_of
 from bough.inference.evidence import CrossedEvidence, joined
 from bough.inference.kernels import crossed as kernels
 from bough.inference.kernels import crossed_draws as draws
@@ -49,6 +49,7 @@ class CrossedEngine(ScalarEngine):
         self.is_searchable = False
         self._effect_deviation = np.sqrt(self._effects.variance)
         self._first_decided = np.array([first for _, _, first in self._effects.decided], dtype=np.int32)
+        self._decided = effects_of_decisions(self._effects)
         self._cells = Cells(len(self._first_decided))
         self._loadings = Loadings()
         self._triangle = np.eye(self._effects.n)
@@ -234,7 +235,7 @@ class CrossedEngine(ScalarEngine):
         self._triangle, self._targets = np.eye(self._effects.n), np.zeros(self._effects.n)
         sums.fold_all(
             kept.parent, self._state, lists.first, lists.size, lists.effect, lists.value, cells.slot, cells.first,
-            cells.effect, precision, reward, cells.per_slot(kept.count), self._effect_deviation, 0.0,
+            cells.effect, precision, reward, cells.per_slot(kept.count), self._decided, self._effect_deviation, 0.0,
             self._triangle, self._targets, self._scratch[1],
         )  # fmt: skip
 

@@ -234,16 +234,17 @@ class Living(Timed):
             number, class_of = np.append(number, new), np.append(class_of, np.full(len(new), class_, dtype=np.int32))
         self._become(with_labels(model.rehung(edited.tree, number, class_of), factors or {}), number)
 
-    def _add_level(self, factor: Any, level: Any) -> None:
-        """Have one more level of a crossed factor."""
+    def _add_levels(self, factor: Any, levels: Sequence[Any]) -> None:
+        """Have more levels of a crossed factor, all of them or none."""
         with self._lock:
             self._check_whole()
             model = self.model
-            if model.effects is None:
-                raise ValueError(f"the model has no factors, and so no {factor!r:.60}")
-            more = replace(model, factors=model.effects.with_level(factor, level))
+            for level in levels:
+                if model.effects is None:
+                    raise ValueError(f"the model has no factors, and so no {factor!r:.60}")
+                model = replace(model, factors=model.effects.with_level(factor, level))
             self._answers.clear()
-            self._become(more, np.arange(model.tree.n_nodes, dtype=np.int32))
+            self._become(model, np.arange(model.tree.n_nodes, dtype=np.int32))
 
     def _retire(self, names: Sequence[Any]) -> None:
         """Have actions never chosen again; what they taught stays."""

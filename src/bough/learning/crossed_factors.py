@@ -20,6 +20,11 @@ class CrossedFactors(NamedTuple):
     columns: dict[str, str]
     """For the factors of the decision, the log's column."""
 
+    @property
+    def without_variance(self) -> tuple[str, ...]:
+        """Those that come as labels or a column, and not as a `Factor`."""
+        return tuple(name for name, one in self.given.items() if not isinstance(one, Factor))
+
     @classmethod
     def checked(cls, factors: Any, tree: Any, model: type[Model]) -> CrossedFactors:
         """What a user gives as factors; a `ValueError` where that goes with no fit."""
@@ -47,11 +52,13 @@ class CrossedFactors(NamedTuple):
 
     def on(self, tree: Tree, log: Statistics, labels: Sequence[str]) -> Effects | None:
         """The effects that are to be learned from a log; None where there are none."""
+        more = next((name for name in log.factors or () if name not in self.columns), None)
+        if more is not None:
+            raise ValueError(
+                f"the statistics are by the levels of {more!r}; name them in factors as well, {{{more!r}: {more!r}}}, "
+                f"or sum the log without {more!r}"
+            )
         if not self.given:
-            if log.factors is not None:
-                raise ValueError(
-                    f"the statistics are by the levels of {', '.join(map(repr, log.factors))}; name them in factors"
-                )
             return None
         if log.dim is not None:
             raise ValueError("factors go with models without contexts; leave out factors, or context")
@@ -72,7 +79,10 @@ class CrossedFactors(NamedTuple):
             for level in seen:
                 made[name].code_of_observed(level, name)
         effects = Effects.checked(made, tree)
-        empty = next((name for name, factor in effects.factors.items() if not factor.levels), None)
+        empty = next((name for name in self.without_variance if not effects.factors[name].levels), None)
         if empty is not None:
-            raise ValueError(f"the factor {empty!r} has no levels, so that nothing can be learned of it; leave it out")
+            raise ValueError(
+                f"the factor {empty!r} has no levels, so that nothing can be learned of it; leave it out, or give a "
+                "bough.Factor with a variance to keep"
+            )
         return effects

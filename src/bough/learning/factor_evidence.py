@@ -63,8 +63,7 @@ class FactorEvidence(ScalarEvidence):
         known = np.asarray(solve_triangular(triangle, target))
         value, gradient = self._given(own, noise, deviation * known)
         log_det = 2.0 * float(np.log(np.abs(np.diag(triangle))).sum())
-        inverse = dpotri(triangle.T, lower=1)[0].T  # whose upper triangle is known
-        crossed_evidence.mirror(inverse)
+        inverse = _inverse(triangle)
         if self._given_mean is None:
             of_mean = deviation * self._at_root() / math.sqrt(self._state[0, M_SENT])
             towards = inverse @ of_mean
@@ -144,8 +143,8 @@ class FactorEvidence(ScalarEvidence):
         mean = math.nan if self._given_mean is None else self._given_mean - self._centre
         crossed_evidence.fold_all(
             forest.parent, self._state, lists.first, lists.size, lists.effect, lists.value, cells.slot, cells.first,
-            cells.effect, precision, self._rewards, self._cells_of_slot, deviation, mean, triangle, target,
-            np.empty(cells.n_effects),
+            cells.effect, precision, self._rewards, self._cells_of_slot, cells.decided, deviation, mean, triangle,
+            target, np.empty(cells.n_effects),
         )  # fmt: skip
         return triangle, target
 
@@ -173,3 +172,12 @@ class FactorEvidence(ScalarEvidence):
         """(n_factors,) sums over the levels of each factor."""
         which = np.repeat(np.arange(self._cells.n_factors), self._cells.n_levels)
         return np.bincount(which, of_effect, minlength=self._cells.n_factors).astype(np.float64)
+
+
+def _inverse(triangle: Floats) -> Floats:
+    """(q, q) the inverse of R'R."""
+    if not len(triangle):  # of factors without any level yet: LAPACK would print that it has nothing to do
+        return triangle
+    inverse: Floats = dpotri(triangle.T, lower=1)[0].T  # whose upper triangle is known
+    crossed_evidence.mirror(inverse)
+    return inverse

@@ -31,6 +31,7 @@ from bough.learning.options import (
     groups_of,
     paired,
     with_factors,
+    without,
 )
 from bough.learning.report import Estimate, PriorFit, share_of_classes
 from bough.learning.scalar_evidence import ScalarEvidence
@@ -90,7 +91,8 @@ def fit_prior(
 
     `factors` are crossed factors, whose variances are learned with the rest. A factor of the actions comes as a
     `Factor` or as its labels, ``{"brand": brand_of_product}``, and one of the decision as the name of the log's column
-    that has its levels, ``{"store": "store"}``; of `Statistics`, that of their own factor.
+    that has its levels, ``{"store": "store"}``; of `Statistics`, that of their own factor. A `Factor` none of whose
+    levels was observed keeps its variance.
 
     `penalty` is the width of a weak normal prior on each log-variance, around equal shares of the rewards' variance;
     None is plain maximum likelihood, in which variances may come out as zero.
@@ -132,7 +134,8 @@ def fit_prior(
     classes = NodeClasses.of(by, trees)
     options = FitOptions.checked(noise, mean, root, penalty, logs[0].dim, structure, model)
     options = options._replace(features=logs[0].features if encoder is None else encoder)
-    options = options._replace(effects=given.on(trees[0], logs[0], classes.labels))
+    effects = given.on(trees[0], logs[0], classes.labels)
+    options = options._replace(effects=effects, without_variance=given.without_variance)
     with reporting(progress, "fit", unit="sweep") as advance:
         return fit(trees, logs, classes, options, rows, advance)
 
@@ -160,6 +163,7 @@ class Learned(NamedTuple):
     ) -> Learned:
         """What has the most evidence; a `ValueError` where the rewards cannot tell."""
         total = _total_variance(forest, options.model)
+        group = without(group, options.kept(forest.nodes_of_class))
         silent = np.flatnonzero((group >= 0) & (forest.nodes_of_class == 0))
         if options.width is None and len(silent):
             raise ValueError(
@@ -284,6 +288,9 @@ def _first_guess(forest: Forest, learned: Flags, options: FitOptions, share: flo
     else:
         table = np.repeat(np.diag(share / (dim * forest.mean_squares()))[None], len(learned), axis=0)
     table[~learned] = 0.0 if options.root is None or isinstance(options.root, str) else options.root
+    if options.effects is not None:
+        given = [factor.variance for factor in options.effects.factors.values()]
+        table[-len(given) :] = np.where(learned[-len(given) :], table[-len(given) :], given)
     return table
 
 

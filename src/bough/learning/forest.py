@@ -12,6 +12,7 @@ from bough._arrays import Floats, Integers, Nodes
 from bough._checks import as_names, floats, vector
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
+from bough.inference.cells import effects_of_decisions
 from bough.inference.kernels.slots import add_to_parents
 from bough.inference.slots import Slots
 from bough.learning.node_classes import NodeClasses
@@ -42,6 +43,8 @@ class CrossedCells:
     """The effects of all rows."""
     n_levels: Integers
     """(n_factors,) how many levels each factor has."""
+    decided: Nodes
+    """(m,) the effects of factors of the decision."""
 
     @classmethod
     def of(cls, effects: Effects, tree: Tree, statistics: Statistics, slot: Nodes) -> CrossedCells:
@@ -51,7 +54,7 @@ class CrossedCells:
         start, labels = taken(effects.start, effects.labels, places)
         codes = effects.decided_codes(statistics.factors, n)
         if codes is None:
-            return cls(slot, start, labels, np.diff(effects.first))
+            return cls(slot, start, labels, np.diff(effects.first), effects_of_decisions(effects))
         firsts = np.array([first for _, _, first in effects.decided])
         sizes = np.diff(start) + len(firsts)
         first = np.concatenate([[0], np.cumsum(sizes)])
@@ -60,7 +63,7 @@ class CrossedCells:
         effect[own] = labels
         for i in range(len(firsts)):
             effect[first[1:] - len(firsts) + i] = firsts[i] + codes[:, i]
-        return cls(slot, first, effect, np.diff(effects.first))
+        return cls(slot, first, effect, np.diff(effects.first), effects_of_decisions(effects))
 
     @property
     def n_factors(self) -> int:

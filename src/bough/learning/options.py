@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from bough import _checks
-from bough._arrays import Floats, Integers
+from bough._arrays import Flags, Floats, Integers
 from bough.data.encoding import encoded_rows
-from bough.data.logs import read_rows, summarise
+from bough.data.logs import Bad, read_rows, summarise
 from bough.data.rows import Observations
 from bough.data.statistics import Statistics
 from bough.learning.node_classes import NodeClasses
@@ -98,7 +98,7 @@ def _read(log: Any, tree: Tree, columns: Columns, model: type[Model]) -> Statist
         raise ValueError(f"context is {context!r}; give a list of column names")
     if not isinstance(intercept, (bool, np.bool_)):
         raise ValueError(f"intercept is {intercept!r}; give True or False")
-    _checks.one_of("bad", bad, ("error", "skip"))
+    _checks.one_of("bad", bad, get_args(Bad))
     shared: dict[str, Any] = {"trials": trials, "exposure": exposure, "intercept": intercept, "bad": bad}
     shared |= {"features": features, "model": model}
     if not model.kind.sums_suffice and (context is not None or features is not None):
@@ -133,6 +133,8 @@ class FitOptions(NamedTuple):
     """Those of the model."""
     effects: Effects | None = None
     """Those of crossed factors, whose variances are learned."""
+    without_variance: tuple[str, ...] = ()
+    """The factors that came with none, so that there is none to keep where no level was observed."""
     per_action: bool = False
     """Whether each action has a noise variance of its own, and the law of these is learned."""
 
@@ -143,6 +145,16 @@ class FitOptions(NamedTuple):
             found = zip(self.effects.factors.items(), factors.tolist(), strict=True)
             own["factors"] = {name: factor.with_variance(variance) for (name, factor), variance in found}
         return self.model(tree, mean, covariance, **own, features=self.features)
+
+    def kept(self, n_observed: Integers) -> Flags:
+        """(n_classes,) which classes keep what they were given, by how many nodes, or levels, of each were observed.
+
+        They are crossed factors, which come last: rewards say nothing of a variance of which no level was observed.
+        """
+        kept = np.zeros(len(n_observed), dtype=np.bool_)
+        for i, name in enumerate(reversed(self.factor_names), 1):
+            kept[-i] = n_observed[-i] == 0 and name not in self.without_variance
+        return kept
 
     @property
     def factor_names(self) -> tuple[str, ...]:
@@ -198,6 +210,12 @@ def with_factors(group: Integers, options: FitOptions, fixed: Floats | None = No
         kept = fixed > 0.0
         more = np.where(kept, int(group.max(initial=-1)) + np.cumsum(kept), -1)
     return np.concatenate([group, more]).astype(group.dtype)
+
+
+def without(group: Integers, some: Flags) -> Integers:
+    """The groups where some classes are set, and are in none."""
+    left, numbered = np.unique(np.where(some, -1, group), return_inverse=True)
+    return np.asarray(numbered - (left[0] < 0), dtype=group.dtype)
 
 
 def groups_of(trees: Sequence[Tree], classes: NodeClasses, options: FitOptions) -> Integers:

@@ -31,8 +31,9 @@ NOTHING = np.empty(0, dtype=np.int32)
 class Policy(Protocol):
     """Anything that decides and learns: what `HierTS` and the others are, and what your own may be.
 
-    These two calls, with arguments by position, are all that `simulate` makes. The page "Your own policy, your own
-    world, your own reward" has examples.
+    These two calls, with arguments by position, are all that `simulate` makes; where the model has factors of the
+    decision, their levels come as well, as ``factors={"store": "north"}``. The page "Your own policy, your own world,
+    your own reward" has examples.
 
     >>> import bough
     >>> class Stubborn:

@@ -32,7 +32,9 @@ class BayesUCB(PosteriorPolicy):
     """The action with the highest quantile 1 - 1/t of its exact marginal, t the round.
 
     The first round, where that quantile is the lowest there is, goes by the median as the second does. With a
-    `half_life` the round is what is left of the observations, and one more.
+    `half_life` the round is what is left of the observations, and one more. The levels of a decision, such as its
+    store, add the means of their effects to all scores alike, and nothing to their deviations, so that they do not
+    change the choice.
 
     >>> import bough
     >>> agent = bough.BayesUCB(bough.GaussianModel(bough.Tree.from_paths(["tea/green", "tea/black", "coffee"])), seed=0)

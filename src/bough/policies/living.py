@@ -167,9 +167,10 @@ class LivingPolicy(LoggedPolicy):
             self._edit_whole(self._star, add=dict.fromkeys(names, under))
 
     def add_level(self, factor: str, level: Any) -> None:
-        """Have one more level of a crossed factor, such as a new brand or store; nothing is known of its effect yet.
+        """Have one more level of a crossed factor, such as a new brand or store, or a list of them.
 
-        What has been learned is arranged anew, which takes as long as loading the agent does.
+        Nothing is known of its effect yet. What has been learned is arranged anew, which takes as long as loading the
+        agent does.
 
         >>> import bough
         >>> brand = bough.Factor({"kettle": "Acme"})
@@ -181,7 +182,7 @@ class LivingPolicy(LoggedPolicy):
         ['Acme', 'newcomer']
         """
         with self._learning:
-            self.posterior._add_level(factor, level)
+            self.posterior._add_levels(factor, as_list(level))
 
     def move(self, name: Any, under: Any) -> None:
         """Move an action, or a category with all that is below it, below another category.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, get_args
 
@@ -17,6 +17,7 @@ from bough.service.records import (
     ChangeRow,
     Context,
     DecisionRow,
+    Factors,
     Name,
     OutcomeKind,
     OutcomeRow,
@@ -195,7 +196,44 @@ DECISIONS = (
     Column("context", "json"),
     Column("factors", "json"),
 )
-"""Columns that `bough.evaluate` reads by these names; those of the features follow, each by its own name."""
+"""Columns that `bough.evaluate` reads by these names; those of the features and of the factors of the decision follow,
+each by its own name."""
+
+
+class _Own(NamedTuple):
+    """The columns that only some experiments have."""
+
+    features: dict[str, Column]
+    factors: dict[str, Column]
+    """By the names of factors: where a name is that of another column, this one has `factor_` before it."""
+
+    @classmethod
+    def of(cls, states: list[State], features: Sequence[str] | None) -> _Own:
+        """Those that some decisions have."""
+        taken = {column.name for column in DECISIONS}
+        contexts = [_by_name(state.decision.context, features) for state in states]
+        names = [name for name in dict.fromkeys(name for context in contexts for name in context) if name not in taken]
+        of_features = {name: Column(name, _kind_of([context.get(name) for context in contexts])) for name in names}
+        levels = _levels(states)
+        of_factors = {}
+        for factor, found in levels.items():
+            name = factor
+            while name in taken or name in of_features or (name != factor and name in levels):
+                name = f"factor_{name}"
+            of_factors[factor] = Column(name, "int" if _are_whole(found) else "text")
+        return cls(of_features, of_factors)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All of them, in the order of `cells`."""
+        return (*self.factors.values(), *self.features.values())
+
+    def cells(self, factors: Factors | None, context: Mapping[str, Any]) -> Iterator[Any]:
+        """What a row has in them."""
+        for factor, column in self.factors.items():
+            yield _level((factors or {}).get(factor), column.kind)
+        for name, column in self.features.items():
+            yield _cell(context.get(name), column.kind)
 
 
 class DecisionTable(NamedTuple):
@@ -220,7 +258,8 @@ def write_decisions(
     There is one row for each action that was decided for, with its `position` in the list. Decisions without a reward,
     and those that were cancelled or retracted, are left out, unless `unrewarded` asks for them, with no reward. Where
     there are contexts, the features have a column each: those of objects by their names, those of lists by `features`,
-    or else x0, x1 and so on. `since` and `until` are seconds since 1970.
+    or else x0, x1 and so on. So has each factor of the decision, with the level that was learned from. `since` and
+    `until` are seconds since 1970.
     """
     table = decision_table(log, experiment, since, until, unrewarded=unrewarded, features=features)
     return write_table(path, *table)
@@ -235,23 +274,19 @@ def decision_table(
     unrewarded: bool = False,
     features: Sequence[str] | None = None,
 ) -> DecisionTable:
-    """The table of `write_decisions`. Which features there are, and of what type, its first thousands of rows say."""
+    """The table of `write_decisions`. Its first thousands of rows say which features and factors it has columns for."""
     states = _states(log, experiment, since, until)
     first = next(states, [])
-    seen = [state.decision for state in first]
-    numbers = bool(seen) and all(isinstance(name, int) and abs(name) < 2**63 for row in seen for name in row.actions)
+    numbers = bool(first) and _are_whole([name for state in first for name in state.decision.actions])
     columns = tuple(Column("action", "int") if numbers and one.name == "action" else one for one in DECISIONS)
-    taken = {column.name for column in DECISIONS}
-    contexts = [_by_name(row.context, features) for row in seen]
-    names = [name for name in dict.fromkeys(name for context in contexts for name in context) if name not in taken]
-    own = tuple(Column(name, _kind_of([context.get(name) for context in contexts])) for name in names)
+    own = _Own.of(first, features)
 
     def rows() -> Iterator[Row]:
         for state in chain.from_iterable(chain([first], states)):
             if unrewarded or _is_final(state):
                 yield from _decision_rows(state, unrewarded, own, features, numbers)
 
-    return DecisionTable((*columns, *own), rows())
+    return DecisionTable((*columns, *own.columns), rows())
 
 
 def _states(log: Log, experiment: int, since: float | None, until: float | None) -> Iterator[list[State]]:
@@ -269,11 +304,10 @@ def _is_final(state: State) -> bool:
 
 
 def _decision_rows(
-    state: State, unrewarded: bool, own: tuple[Column, ...], features: Sequence[str] | None, numbers: bool
+    state: State, unrewarded: bool, own: _Own, features: Sequence[str] | None, numbers: bool
 ) -> Iterator[Row]:
     row, offered = state.decision, state.decision.offered or {}
     context = _by_name(row.context, features)
-    cells = [_cell(context.get(column.name), column.kind) for column in own]
     for slot, action in enumerate(row.actions):
         outcome = _observation(state, slot) if _is_final(state) else None
         factors = row.factors if outcome is None else outcome.factors
@@ -287,7 +321,7 @@ def _decision_rows(
         yield (
             row.id, row.at, slot, action if numbers else str(action), *(reward or (None, None, None)),
             None if row.propensity is None else row.propensity[slot], row.mode, row.model_version, row.learned_seq,
-            offered.get("among"), offered.get("exclude"), row.context, factors, *cells,
+            offered.get("among"), offered.get("exclude"), row.context, factors, *own.cells(factors, context),
         )  # fmt: skip
 
 
@@ -309,6 +343,21 @@ def _by_name(context: Context | None, features: Sequence[str] | None) -> dict[st
     return dict(zip(names, context, strict=True))
 
 
+def _levels(states: list[State]) -> dict[str, list[Name]]:
+    """The levels of each factor that some decisions or their outcomes have."""
+    found: dict[str, list[Name]] = {}
+    for state in states:
+        for factors in (state.decision.factors, *(row.factors for row in state.outcomes)):
+            for factor, level in (factors or {}).items():
+                found.setdefault(factor, []).append(level)
+    return found
+
+
+def _are_whole(names: list[Name]) -> bool:
+    """Whether names go into a column of whole numbers."""
+    return all(isinstance(name, int) and abs(name) < 2**63 for name in names)
+
+
 def _kind_of(values: list[Any]) -> Any:
     return "float" if all(value is None or isinstance(value, (int, float)) for value in values) else "text"
 
@@ -318,6 +367,13 @@ def _cell(value: Any, kind: str) -> Any:
     if kind == "float":
         return float(value) if isinstance(value, (int, float)) else None
     return value if isinstance(value, str) else None
+
+
+def _level(level: Name | None, kind: str) -> Any:
+    """A level as a column has it; text among whole numbers is in the factors only."""
+    if level is None or (kind == "int" and not _are_whole([level])):
+        return None
+    return level if kind == "int" else str(level)
 
 
 # -- answers ---------------------------------------------------------------------------------------

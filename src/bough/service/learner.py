@@ -352,8 +352,7 @@ def _change_action(agent: HierTS, body: dict[str, Any]) -> None:
     if op == "add_level":
         if factor is None:
             raise ValueError("factor is missing; say which factor has the new levels")
-        for level in names:
-            agent.add_level(factor, level)
+        agent.add_level(factor, names)
         return
     if op in ("add", "move"):
         if under is None:

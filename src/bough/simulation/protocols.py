@@ -6,7 +6,7 @@ A wrong signature would otherwise be a `TypeError` in the middle of a run.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bough.policies.base import Policy
@@ -50,6 +50,34 @@ def check_methods(what: str, policy: Any, *, is_class: bool = False) -> None:
         is_unbound = is_class and not isinstance(found, (staticmethod, classmethod))
         given = [None] * (arguments.count(",") + 1 + is_unbound)
         _check_call(function, f"{method} of {what}", method + arguments, POLICY, *given)
+
+
+def takes_factors(policy: Any, method: str) -> bool:
+    """Whether a method of a policy, called as `simulate` calls it, takes the levels of the decision as well."""
+    given = [None] * (_METHODS[method].count(",") + 1)
+    try:
+        inspect.signature(getattr(policy, method)).bind(*given, factors=None)
+    except (ValueError, TypeError):  # or of a function in C, which has no signature to look at
+        return False
+    return True
+
+
+def check_takes_factors(name: str, policy: Any, factors: Iterable[str]) -> None:
+    """Refuse a policy that cannot be told the levels of the decisions whose rewards it learns from.
+
+    >>> import bough
+    >>> class Forgetful(bough.TS):
+    ...     def update(self, action, reward, context=None):
+    ...         pass
+    >>> check_takes_factors("mine", Forgetful(bough.GaussianModel(bough.Tree.from_nested(["a", "b"]))), ["store"])
+    Traceback (most recent call last):
+    ValueError: update of policy 'mine' does not take the levels of 'store', which the decisions here have; have it ...
+    """
+    if not takes_factors(policy, "update"):
+        raise ValueError(
+            f"update of policy {name!r} does not take the levels of {', '.join(map(repr, factors))}, which the "
+            "decisions here have; have it take factors=None as well, which is a dict from factors to levels"
+        )
 
 
 def check_problem(problem: Any) -> None:

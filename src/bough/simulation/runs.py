@@ -17,7 +17,7 @@ from bough.policies.base import Policy, ScoringPolicy
 from bough.policies.posterior_policy import PosteriorPolicy
 from bough.policy_table import find_built_in
 from bough.simulation.compiled_runs import compiled_run
-from bough.simulation.protocols import check_methods
+from bough.simulation.protocols import check_methods, check_takes_factors, takes_factors
 from bough.simulation.worlds import World
 from bough.tree.tree import Tree
 
@@ -96,34 +96,93 @@ def made(name: str, policy: Any, model: Model, rng: np.random.Generator) -> Poli
 
 
 def _play_in_python(name: str, world: World, agent: Any, at: Position) -> tuple[Floats, int]:
-    """Bough's own go by the actions' places, which spares them looking up names; others by names.
+    """The regret of each round, and how many actions were tried.
 
     The clock of a policy that keeps time shows the number of the round.
     """
-    tree = world.model.tree
-    own = find_built_in(type(agent)) is not None and _same_actions(agent._model.tree, tree)
+    player = _ByPlace(world, agent) if _is_own(world, agent) else _ByName(name, world, agent)
     gaps = np.empty(world.rounds)
-    tried = np.zeros(tree.n_actions, dtype=np.bool_)
+    tried = np.zeros(world.model.tree.n_actions, dtype=np.bool_)
     best = world.best_rewards() if world.contexts is None else None
     keeps_time = _keeps_time(agent)
-    levels = world.levels_for(agent._model) if own else None
     for t in range(len(gaps)):
         at.round = t
         if keeps_time:
             agent.now = float(t)
-        context = None if world.contexts is None else world.contexts[t]
-        if levels is not None:
-            context = levels[t]
-        rewards = world._mean_rewards(t)
-        place = agent._choose_place(context) if own else _place(name, tree, agent.decide(context))
+        context, rewards = player.context(t), world._mean_rewards(t)
+        place = player.decide(t, context)
         gaps[t] = (world.best(rewards) if best is None else best[t]) - rewards[place]
         tried[place] = True
-        reward = world._reward(t, place, float(rewards[place]))
-        if own:
-            agent._learn(place, reward, context)
-        else:
-            agent.update(tree.actions[place], reward, context)
+        player.learn(t, place, world._reward(t, place, float(rewards[place])), context)
     return gaps, int(tried.sum())
+
+
+class _ByPlace:
+    """Bough's own policies go by the actions' places, which spares them looking up names."""
+
+    def __init__(self, world: World, agent: Any) -> None:
+        levels = world.levels_for(agent._model)
+        self._agent, self._contexts = agent, world.contexts if levels is None else levels
+
+    def context(self, t: int) -> Any:
+        """What the decision of round t is made in: a context, or the places of its levels."""
+        return None if self._contexts is None else self._contexts[t]
+
+    def decide(self, t: int, context: Any) -> int:  # noqa: ARG002
+        """The place of the action in round t."""
+        return self._agent._choose_place(context)  # type: ignore[no-any-return]
+
+    def learn(self, t: int, place: int, reward: float, context: Any) -> None:  # noqa: ARG002
+        """Tell the policy what its action earned."""
+        self._agent._learn(place, reward, context)
+
+
+class _ByName:
+    """Other policies go by names, and are told the levels of the decisions where they take them."""
+
+    def __init__(self, name: str, world: World, agent: Any) -> None:
+        self._name, self._tree, self._agent, self._contexts = name, world.model.tree, agent, world.contexts
+        self._levels = _levels_of(world, agent)
+        self._decides_by_level = bool(self._levels) and takes_factors(agent, "decide")
+
+    def context(self, t: int) -> Any:
+        """The context of round t."""
+        return None if self._contexts is None else self._contexts[t]
+
+    def decide(self, t: int, context: Any) -> int:
+        """The place of the action in round t."""
+        more = self._factors(t) if self._decides_by_level else {}
+        return _place(self._name, self._tree, self._agent.decide(context, **more))
+
+    def learn(self, t: int, place: int, reward: float, context: Any) -> None:
+        """Tell the policy what its action earned."""
+        self._agent.update(self._tree.actions[place], reward, context, **self._factors(t))
+
+    def _factors(self, t: int) -> dict[str, Any]:
+        """What is said of the levels of round t, if there are any."""
+        if not self._levels:
+            return {}
+        return {"factors": {name: levels[t] for name, levels in self._levels.items()}}
+
+
+def check_factors(name: str, world: World, agent: Any) -> None:
+    """Refuse a policy that cannot learn at the levels that the decisions of a world have."""
+    if not _is_own(world, agent) and (levels := _levels_of(world, agent)):
+        check_takes_factors(name, agent, levels)
+
+
+def _levels_of(world: World, agent: Any) -> dict[str, list[Any]]:
+    """The levels of a world's decisions; of one of bough's policies, or one derived from it, those that it knows."""
+    found = world.level_names()
+    if not isinstance(agent, ScoringPolicy):
+        return found
+    known = () if world.levels_for(agent._model) is None else agent._model.factors
+    return {name: levels for name, levels in found.items() if name in known}
+
+
+def _is_own(world: World, agent: Any) -> bool:
+    """Whether a policy is one of bough's, with the actions of the world."""
+    return find_built_in(type(agent)) is not None and _same_actions(agent._model.tree, world.model.tree)
 
 
 def _place(name: str, tree: Tree, action: Any) -> int:

@@ -25,7 +25,7 @@ from bough.simulation.compiled_runs import is_compiled
 from bough.simulation.drifting import Drifting
 from bough.simulation.protocols import PROBLEM, check_contexts, check_policy, check_problem
 from bough.simulation.result import Simulation
-from bough.simulation.runs import Position, Runner, RunResult, made, runner
+from bough.simulation.runs import Position, Runner, RunResult, check_factors, made, runner
 from bough.simulation.worlds import Contexts, FromPrior, Problem, World, context_rows
 
 _MOST_JOBS = 1_000_000  # what joblib takes
@@ -54,7 +54,8 @@ def simulate(
     the same random numbers in each run, so prefer a function.) In each round a policy of your own is called as
     ``decide(context)`` and then as ``update(action, reward, context)``: the action is its name, the reward a float, and
     the context an array that cannot be written to, or None where the model has none. One that has an attribute ``now``
-    is told the number of each round in it, from 0.
+    is told the number of each round in it, from 0. Where the model has factors of the decision, `update` is also given
+    ``factors={"store": "north"}``, and so is `decide` if it takes it.
 
     On trees of up to 2,000 nodes bough's own run compiled from the first to the last round. Others run at the speed of
     Python, with the same results but for how ties round, and so do all in worlds that move, or have their own rewards.
@@ -150,6 +151,8 @@ def _play_chunk(
         # A policy that somebody brings may not be one: all of them are made before anything is played.
         own = {name: policy for name, policy in plan.items() if find_built_in(policy) is None}
         agents = {name: made(name, policy, model, rngs[name]) for name, policy in own.items()}
+        for name, agent in agents.items():
+            check_factors(name, world, agent)
         for name, play in runners.items():
             played[name].append(play(world, rngs[name], agents.pop(name, None), at))
     return played

@@ -152,6 +152,13 @@ class World:
         codes = model.effects.decided_codes(known, self.rounds)
         return None if codes is None else codes.astype(np.float64)
 
+    def level_names(self) -> dict[str, list[Any]]:
+        """The levels of the decisions by name, (rounds,) of each factor of the decision."""
+        effects = self.model.effects
+        codes = None if effects is None else effects.decided_codes(self.factors, self.rounds)
+        names = None if effects is None or codes is None else effects.decided_names(codes.astype(np.int64))
+        return {name: column.tolist() for name, column in (names or {}).items()}
+
     def _check_array(self, truth: Any) -> None:
         n, d = self.model.tree.n_actions, self.model.dim
         shapes = [(n,), (self.rounds, n)] if self.model.is_scalar else [(n, d)]
@@ -337,6 +344,11 @@ class FromPrior:
         noise = model.likelihood.draw_noise(rng, rounds)
         added, factors = np.zeros(rounds), {}
         for name, factor, first in effects.decided:
+            if not factor.levels:
+                raise ValueError(
+                    f"the factor {name!r} of the decision has no level yet, and each decision is made at one; give it "
+                    "levels, as in bough.Factor(levels=[...], at_decision=True)"
+                )
             codes = rng.integers(len(factor.levels), size=rounds)
             added += drawn[n_nodes + first + codes]
             factors[name] = [factor.levels[code] for code in codes.tolist()]

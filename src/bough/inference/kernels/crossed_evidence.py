@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from bough._arrays import Floats, Integers, Nodes
 from bough.inference.kernels.crossed import fold
 from bough.inference.kernels.jit import kernel
@@ -115,13 +117,28 @@ def fold_all(
     precision: Floats,  # (n,)
     reward: Floats,  # (n,)
     cells_of_slot: Nodes,  # (T,)
+    decided: Nodes,  # (m,) the effects of decisions, ascending
     deviation: Floats,  # (q,)
     mean: float,  # of the root, as rewards are; NaN where it goes along with the effects
     triangle: Floats,  # (q, q)
     targets: Floats,  # (q,)
     row: Floats,  # (q,) scratch
 ) -> None:
-    """Rotates into triangle and targets how far each slot is from its parent's mean, and a cell from its action's."""
+    """Rotates into triangle and targets how far each slot is from its parent's mean, and a cell from its action's.
+
+    There may be far more cells than slots. Their rows say nothing of the effects of actions, so they have a triangle of
+    their own at first: in that of all effects they would be filled, where those of actions come last.
+    """
+    own, own_targets = np.zeros((len(decided), len(decided))), np.zeros(len(decided))
+    fold_cells(
+        state, first, size, effect, value, cell_slot, cell_first, cell_effect, precision, reward, cells_of_slot,
+        decided, deviation, own, own_targets,
+    )  # fmt: skip
+    for i in range(len(decided)):
+        row[:] = 0.0
+        for j in range(i, len(decided)):
+            row[decided[j]] = own[i, j]
+        fold(row, own_targets[i], triangle, targets)
     for slot in range(len(parent)):
         m = state[slot, M]
         above = parent[slot]
@@ -141,18 +158,47 @@ def fold_all(
         for j in range(len(row)):
             row[j] *= unit * deviation[j]
         fold(row, unit * target, triangle, targets)
+
+
+@kernel
+def fold_cells(
+    state: Floats,  # (T, 4)
+    first: Integers,  # (T,)
+    size: Nodes,  # (T,)
+    effect: Nodes,  # (E,)
+    value: Floats,  # (E,)
+    cell_slot: Nodes,  # (n,)
+    cell_first: Integers,  # (n + 1,)
+    cell_effect: Nodes,
+    precision: Floats,  # (n,)
+    reward: Floats,  # (n,)
+    cells_of_slot: Nodes,  # (T,)
+    decided: Nodes,  # (m,) the effects of decisions
+    deviation: Floats,  # (q,)
+    triangle: Floats,  # (m, m)
+    targets: Floats,  # (m,)
+) -> None:
+    """Rotates into triangle and targets, which are of the decisions' effects, how far each cell is from its action.
+
+    All cells of an action have its own effects, which are the same in their mean.
+    """
+    place, row = np.full(len(deviation), -1), np.empty(len(decided))
+    for j in range(len(decided)):
+        place[decided[j]] = j
     for i in range(len(cell_slot)):
         slot = cell_slot[i]
         if cells_of_slot[slot] == 1 or precision[i] <= 0.0:
             continue
         row[:] = 0.0
         for e in range(cell_first[i], cell_first[i + 1]):
-            row[cell_effect[e]] = 1.0
+            if place[cell_effect[e]] >= 0:
+                row[place[cell_effect[e]]] = 1.0
         for e in range(first[slot], first[slot] + size[slot]):
-            row[effect[e]] -= value[e] / state[slot, M]
+            if place[effect[e]] >= 0:
+                row[place[effect[e]]] -= value[e] / state[slot, M]
         unit = math.sqrt(precision[i])
         for j in range(len(row)):
-            row[j] *= unit * deviation[j]
+            row[j] *= unit * deviation[decided[j]]
         fold(row, unit * (reward[i] - state[slot, ETA] / state[slot, M]), triangle, targets)
 
 
