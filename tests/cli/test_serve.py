@@ -74,6 +74,13 @@ def test_what_is_printed_for_a_person_has_the_key_and_a_command_to_try(here, cap
     assert "key" not in capsys.readouterr().out
 
 
+def test_when_it_is_ready_it_prints_one_line_and_with_json_none(here, capsys):
+    for more, line in (([], "\nready: requests are answered now\n"), (["--json"], "")):
+        given = parser.make_parser().parse_args(["serve", *SHOP, *more])
+        serve._tell(given, "ready: requests are answered now")
+        assert capsys.readouterr().out == line
+
+
 def test_an_experiment_keeps_its_model_and_another_one_is_refused(here, capsys):
     with Served(here, *SHOP) as first:
         first.stop()

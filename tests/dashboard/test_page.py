@@ -89,6 +89,32 @@ def test_what_could_not_be_loaded_looks_stale_or_failed_and_comes_back(browser, 
         assert set(states) == {"failed"}
 
 
+def test_while_the_service_starts_it_says_with_what_calmly_and_loads_by_itself(browser, shop):
+    detail = "code is being compiled, which takes about a minute on a new machine; try again in a few seconds"
+    problem = {
+        "type": "urn:bough:problem:starting",
+        "title": "The service is starting",
+        "status": 503,
+        "detail": detail,
+    }
+    with Tab(browser, shop.address, expected=["503"]) as tab:
+        for address in ("**/v1/**", "**/v1"):
+            tab.page.route(
+                address, lambda route: route.fulfill(status=503, json=problem, content_type="application/problem+json")
+            )
+        tab.open(shop.link, state="starting")
+        assert tab.text("#pill") == "starting"
+        assert tab.page.get_attribute("#pill", "class") == "pill"
+        assert "The service is starting: code is being compiled, which takes about a minute" in tab.text("#banner")
+        assert tab.page.locator(".panel[data-state=failed]").count() == 0
+        assert "could not" not in tab.text("body")
+        for address in ("**/v1/**", "**/v1"):
+            tab.page.unroute(address)
+        tab.page.wait_for_selector("body[data-state=ready]")
+        assert tab.text("#pill") == "healthy"
+        assert tab.page.is_hidden("#banner")
+
+
 # -- the map ---------------------------------------------------------------------------------------
 
 

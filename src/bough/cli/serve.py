@@ -38,6 +38,7 @@ def serve(given: argparse.Namespace) -> None:
             experiment=given.experiment,
             demo=given.demo,
             say=lambda started: _say(given, started),
+            tell=lambda line: _tell(given, line),
         )
 
 
@@ -53,6 +54,12 @@ def _say(given: argparse.Namespace, started: Started) -> None:
     results = {"address": address, "key": key, "experiment": experiment, "dashboard": link}
     output.show(given, "\n".join(lines), results)
     sys.stdout.flush()
+
+
+def _tell(given: argparse.Namespace, line: str) -> None:
+    """Print how far the start is; with --json the one document is all."""
+    if not given.json:
+        print(f"\n{line}", flush=True)
 
 
 def dashboard_link(address: str, key: str | None, experiment: str | None) -> str:

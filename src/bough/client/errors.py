@@ -119,7 +119,7 @@ class TooManyRequestsError(ServiceError):
 
 
 class UnavailableError(ServiceError):
-    """The service cannot answer now, such as while it replays its log."""
+    """The service cannot answer now, such as while it starts."""
 
 
 class InternalError(ServiceError):
@@ -197,6 +197,7 @@ ERRORS: Mapping[str | int, type[ServiceError]] = {
     500: InternalError,
     502: UnavailableError,
     "no-model": UnavailableError,
+    "starting": UnavailableError,
     "not-replayed": UnavailableError,
     "not-written": UnavailableError,
     "overloaded": UnavailableError,

@@ -123,7 +123,8 @@ _DETAILS = {
     "too-fast": "the key k5d2c8f0a91be makes more than 500 requests per second",
     "internal": "the service failed; its log has more under 0198c0de",
     "no-model": "the experiment has no model yet; put one",
-    "not-replayed": "the log is being replayed; try again in a second",
+    "starting": "the log is being replayed; try again in a second",
+    "not-replayed": "the change is logged and not yet made; ask again soon",
     "not-written": "nothing was logged: the disk is full; try again with the same id",
     "overloaded": "10000 requests wait to be logged; try again in a second",
 }

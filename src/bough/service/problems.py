@@ -33,7 +33,8 @@ KINDS = {
     "too-fast": Kind(429, "Too many requests"),
     "internal": Kind(500, "The service failed"),
     "no-model": Kind(503, "The experiment has no model yet"),
-    "not-replayed": Kind(503, "The log has not been replayed yet"),
+    "starting": Kind(503, "The service is starting"),
+    "not-replayed": Kind(503, "The process is behind its log"),
     "not-written": Kind(503, "The log could not be written"),
     "overloaded": Kind(503, "Too much is waiting"),
 }

@@ -61,7 +61,7 @@ class Route(NamedTuple):
         if self.parameters:
             found |= {"unknown-route"}
         if "experiment" in self.parameters:
-            found |= {"unknown-experiment", "not-replayed"}
+            found |= {"unknown-experiment", "starting"}
         return tuple(code for code in KINDS if code in found)
 
 
@@ -150,7 +150,7 @@ _TABLE = (
     ),
     # -- experiments -----------------------------------------------------------------------------
     Route(
-        "experiments", "GET", "/v1", "read", None, {200: schema.Experiments}, ("not-replayed",),
+        "experiments", "GET", "/v1", "read", None, {200: schema.Experiments}, ("starting",),
         "All experiments",
     ),
     Route(
@@ -202,7 +202,7 @@ _TABLE = (
     # -- the service -----------------------------------------------------------------------------
     Route("health", "GET", "/health", None, None, {200: schema.Health}, (), "Whether the process answers"),
     Route(
-        "ready", "GET", "/ready", None, None, {200: schema.Ready}, _WRITES,
+        "ready", "GET", "/ready", None, None, {200: schema.Ready}, ("starting", *_WRITES),
         "Whether the log is replayed, the writer lives, and the lag is below its limit",
     ),
     Route("metrics", "GET", "/metrics", "read", None, {200: TEXT}, (), "Figures for Prometheus"),
