@@ -67,6 +67,11 @@ class Experiment(Learner):
         try:
             context = checked_numbers(agent, asked.context)
             check_factors(agent._model, asked.factors, needed=config.default is not None)
+            if asked.action is not None and config.mode != "observe":
+                raise ValueError(
+                    f"action is {asked.action!r}, and the service chooses, since the mode is {config.mode}; leave it "
+                    "out, or set the mode to observe"
+                )
             if config.mode == "observe":
                 actions, offered = self._observed(asked, context)
             elif with_propensity:

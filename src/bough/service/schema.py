@@ -42,7 +42,7 @@ class Decide(_Body):
     propensity: bool | None = None
     """Whether to say how likely the action was; None for what the experiment does."""
     action: Name | None = None
-    """The caller's own action, in the mode observe."""
+    """The caller's own action, in the mode observe; refused in other modes."""
 
 
 class Reward(_Body):
