@@ -372,7 +372,7 @@ def test_a_missing_extra_is_named_before_anything_is_written(tmp_path, monkeypat
         monkeypatch.delitem(sys.modules, f"bough.experiments.{name}", raising=False)
         monkeypatch.delattr(f"bough.experiments.{name}", raising=False)
     assert cli.main(["reproduce", "branching", *TINY, "--out", str(tmp_path / "r")]) == 2
-    assert "pip install 'bough[reproduce]'" in capsys.readouterr().err
+    assert "pip install '.[reproduce]'" in capsys.readouterr().err
     assert not (tmp_path / "r").exists()
 
 

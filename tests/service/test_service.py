@@ -28,7 +28,7 @@ from bough.service.log.base import Log, LogAwayError, LogError, LogFullError
 from bough.service.log.sqlite import SqliteLog
 from bough.service.problems import Problem
 from bough.service.records import ModelRow
-from bough.service.schema import DecisionId, ExperimentConfig, Reward, Rewards
+from bough.service.schema import DecisionId, EvaluateBody, ExperimentConfig, Reward, Rewards
 from bough.service.service import Service
 from bough.service.settings import Settings
 from bough.service.startup import READY
@@ -263,8 +263,17 @@ def test_a_model_is_warmed_up_before_it_decides_and_not_in_the_loop(driver: Driv
 def test_a_model_that_needs_what_is_not_installed_is_refused(driver: Driver) -> None:
     other = model_bytes(bough.GaussianModel(MODEL.tree, noise_variance=3.0))
     with mock.patch("bough.service.changes.warm", side_effect=ValueError("it takes scikit-learn; pip install it")):
-        assert driver.attempt(driver.service.changer.put_model(driver.experiment, other, "test")) == "conflict"
+        assert driver.attempt(driver.service.changer.put_model(driver.experiment, other, "test")) == "not-installed"
     assert len(driver.service.log.models(driver.experiment.id)) == 1
+
+
+def test_an_evaluation_without_a_frame_library_says_what_the_operator_installs(driver: Driver) -> None:
+    for _ in range(3):
+        driver.run(driver.rewarding(driver.one(driver.deciding(propensity=True)).decision_id, 1.0))
+    with mock.patch("bough._frames.find_spec", return_value=None), pytest.raises(Problem) as found:
+        driver.one(HANDLERS["evaluate"](call(driver, EvaluateBody())))
+    assert (found.value.code, found.value.status) == ("not-installed", 501)
+    assert str(found.value.remedy).startswith("pip install '.[frames]' in a clone")
 
 
 def test_the_file_of_the_model_is_that_of_the_version_that_decided_when_it_was_asked_for(driver: Driver) -> None:

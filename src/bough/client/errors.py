@@ -195,6 +195,8 @@ ERRORS: Mapping[str | int, type[ServiceError]] = {
     429: TooManyRequestsError,
     "internal": InternalError,
     500: InternalError,
+    "not-installed": UnavailableError,
+    501: UnavailableError,
     502: UnavailableError,
     "no-model": UnavailableError,
     "starting": UnavailableError,

@@ -122,6 +122,7 @@ _DETAILS = {
     "too-large": "the body has more than 1,048,576 bytes",
     "too-fast": "the key k5d2c8f0a91be makes more than 500 requests per second",
     "internal": "the service failed; its log has more under 0198c0de",
+    "not-installed": "no frame library is installed; pip install '.[frames]' in a clone of bough",
     "no-model": "the experiment has no model yet; put one",
     "starting": "the log is being replayed; try again in a second",
     "not-replayed": "the change is logged and not yet made; ask again soon",

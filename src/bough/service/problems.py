@@ -32,6 +32,7 @@ KINDS = {
     "too-large": Kind(413, "The body is too large"),
     "too-fast": Kind(429, "Too many requests"),
     "internal": Kind(500, "The service failed"),
+    "not-installed": Kind(501, "A package is missing where the service runs"),
     "no-model": Kind(503, "The experiment has no model yet"),
     "starting": Kind(503, "The service is starting"),
     "not-replayed": Kind(503, "The process is behind its log"),

@@ -145,7 +145,7 @@ _TABLE = (
     ),
     Route(
         "evaluate", "POST", "/v1/{experiment}/evaluate", "read", schema.EvaluateBody, {200: schema.Evaluation},
-        ("invalid-value", "conflict", "no-model"),
+        ("invalid-value", "conflict", "not-installed", "no-model"),
         "What the present policy would have earned in the logged decisions",
     ),
     # -- experiments -----------------------------------------------------------------------------
@@ -172,7 +172,8 @@ _TABLE = (
         "The file of the present version of the model",
     ),
     Route(
-        "put_model", "PUT", "/v1/{experiment}/model", "admin", bytes, {200: schema.Accepted}, _CHANGES,
+        "put_model", "PUT", "/v1/{experiment}/model", "admin", bytes, {200: schema.Accepted},
+        ("not-installed", *_CHANGES),
         "Decide by another model from now on; what was observed is kept",
     ),
     Route(
