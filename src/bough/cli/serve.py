@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -51,9 +52,17 @@ def _say(given: argparse.Namespace, started: Started) -> None:
         lines += ["", f"key: {key}", "It has all scopes, and is shown this once."]
         if experiment is not None:
             lines += ["", f"curl {address}/v1/{experiment}/decide -H 'Authorization: Bearer {key}' -d '{{}}'"]
+    elif not given.demo:
+        lines += ["", f"It takes the keys that it had. For a new one: {_key_command(given)}"]
     results = {"address": address, "key": key, "experiment": experiment, "dashboard": link}
     output.show(given, "\n".join(lines), results)
     sys.stdout.flush()
+
+
+def _key_command(given: argparse.Namespace) -> str:
+    """What makes a key for the dashboard; a database's address may have a password, which is not printed."""
+    place = "--database URL" if given.data is None else f"--data {shlex.quote(str(given.data))}"
+    return f"bough key create {place} --scopes read"
 
 
 def _tell(given: argparse.Namespace, line: str) -> None:
