@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from bough.service.wording import in_json, remedy_in
+
 
 class Kind(NamedTuple):
     """What problems of one code have in common."""
@@ -62,7 +64,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 calls it so
     ) -> None:
         super().__init__(detail)
         self.code, self.detail, self.value, self.retry_after = code, detail, value, retry_after
-        self.remedy = remedy or detail.partition("; ")[2] or None
+        self.remedy = remedy or remedy_in(detail)
         """What to do about it; where it is not given, what the detail says after a semicolon."""
         self.headers = dict(headers or {})
         """What HTTP wants beside the body: Retry-After, Allow, WWW-Authenticate."""
@@ -94,4 +96,4 @@ def refused(error: Exception, code: str = "invalid-value", value: Any = None) ->
     'give at most 3, the number of actions to choose from'
     """
     message = str(error.args[0]) if error.args else str(error)
-    return Problem(code, message, value=value)
+    return Problem(code, in_json(message), value=value)
