@@ -329,7 +329,8 @@ def test_a_damaged_earlier_result_is_one_line_and_is_left_alone(tmp_path, capsys
 
 WRONG_WORDS = {
     "an unknown command": (["dance"], "invalid choice: 'dance'"),
-    "no command": ([], "the following arguments are required: COMMAND; see bough --help"),
+    "no command": ([], "give a command: reproduce, simulate, "),
+    "no command about keys": (["key"], "bough: give a command: create, list, revoke; see bough key --help"),
     "no number": (["reproduce", "--runs", "many"], "--runs: invalid int value: 'many'; see bough reproduce --help"),
     "an unknown option": (["simulate", "--brunch", "2"], "unrecognized arguments: --brunch"),
     "no value": (["bound", "--height"], "--height: expected one argument"),

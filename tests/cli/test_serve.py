@@ -134,7 +134,7 @@ REFUSED = {
     "no such host": (["--data", "d", "--host", "no.such.host.invalid"], "cannot listen at no.such.host.invalid"),
     "a rate below nothing": (["--data", "d", "--rate", "-1"], "rate is -1.0; give a number of at least 0"),
     "an origin with a path": (["--data", "d", "--cors", "https://a.b/c"], "without a path"),
-    "a file as a folder": (["--data", "model.bough"], "model.bough"),
+    "a file as a folder": (["--data", "model.bough"], "--data is model.bough, which is a file; give the folder"),
 }
 
 

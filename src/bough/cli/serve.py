@@ -28,6 +28,7 @@ def serve(given: argparse.Namespace) -> None:
     if given.model is not None and not given.model.is_file():
         raise ValueError(f"--model is {given.model}, and there is no such file; give one that bough fit or save wrote")
     logs.check_extras(given)
+    logs.check_folder(given)
     with _until_stopped(), logs.in_one_line():
         from bough.service import server
 
