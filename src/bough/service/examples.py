@@ -100,6 +100,12 @@ _ALL: tuple[Struct, ...] = (
     schema.Ready("ready", 0.0, True),
 )  # fmt: skip
 
+OWN: Mapping[str, Struct] = {
+    "cancel": schema.Stated(_ID, "cancelled", False),
+    "retract": schema.Stated(_ID, "retracted", False),
+}
+"""By the name of a route: its answer, where that is not the one of all routes with such an answer."""
+
 EXAMPLES: Mapping[type[Struct], Struct] = {type(one): one for one in _ALL}
 """An example of each struct that is the body or the answer of a route."""
 
