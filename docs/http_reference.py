@@ -23,7 +23,7 @@ GROUPS = {
     "The process": ("health", "ready", "metrics", "openapi"),
 }
 COMMON = {"no-key", "wrong-scope", "too-fast", "unknown-route", "wrong-method", "internal", "overloaded"} | {
-    *("unknown-experiment", "not-replayed", "not-written", "invalid-body", "too-slow", "too-large")
+    *("unknown-experiment", "starting", "not-replayed", "not-written", "invalid-body", "too-slow", "too-large")
 }
 """The problems that routes have because they need a key, name an experiment, take a body, or write."""
 

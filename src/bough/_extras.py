@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def install(extra: str) -> str:
-    """How to install an extra, from an index and from a clone.
+    """How to install an extra: from a clone, and from an index that has bough.
 
     >>> install("plot")
-    "pip install 'bough[plot]', or '.[plot]' in a clone"
+    "pip install '.[plot]' in a clone of bough, or 'bough[plot]' from an index"
     """
-    return f"pip install 'bough[{extra}]', or '.[{extra}]' in a clone"
+    return f"pip install '.[{extra}]' in a clone of bough, or 'bough[{extra}]' from an index"

@@ -145,4 +145,4 @@ def test_other_names_of_the_file_and_missing_extras_are_refused(here, monkeypatc
 
     monkeypatch.setattr(devices, "import_module", missing)
     assert cli.main(["batch", "armed.bough", "--n", "3", "--out", "d.csv", "--device", "gpu"]) == 2
-    assert "pip install 'bough[gpu]'" in capsys.readouterr().err
+    assert "pip install '.[gpu]'" in capsys.readouterr().err

@@ -368,7 +368,8 @@ WRONG_WORDS = {
     ),
     "a word too many": (["show", "a", "b"], "unrecognized arguments: b; see bough show --help"),
     "an option of no command": (["--verison"], "there is no option --verison (did you mean --version?); see bough --h"),
-    "no command": ([], "the following arguments are required: COMMAND; see bough --help"),
+    "no command": ([], "give a command: reproduce, simulate, "),
+    "no command about keys": (["key"], "bough: give a command: create, list, revoke; see bough key --help"),
     "no number": (["reproduce", "--runs", "many"], "--runs: invalid int value: 'many'; see bough reproduce --help"),
     "an unknown option": (["simulate", "--zzz", "2"], "there is no option --zzz; see bough simulate --help"),
     "no value": (["bound", "--height"], "--height: expected one argument"),
@@ -411,7 +412,7 @@ def test_a_missing_extra_is_named_before_anything_is_written(tmp_path, monkeypat
         monkeypatch.delitem(sys.modules, f"bough.experiments.{name}", raising=False)
         monkeypatch.delattr(f"bough.experiments.{name}", raising=False)
     assert cli.main(["reproduce", "branching", *TINY, "--out", str(tmp_path / "r")]) == 2
-    assert "pip install 'bough[reproduce]'" in capsys.readouterr().err
+    assert "pip install '.[reproduce]'" in capsys.readouterr().err
     assert not (tmp_path / "r").exists()
 
 

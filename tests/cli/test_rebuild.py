@@ -119,7 +119,11 @@ def test_decisions_are_a_log_that_evaluate_reads(here, capsys):
             service.reward(f"d{i}", float(i % 2))
         service.decide(decision_id="open")
         found = export(capsys, "decisions.parquet", "--decisions")
-        assert found["rows"] == N
+        assert (found["rows"], found["left_out"]) == (N, 1)
+        words = ["export", "--data", "data", "--experiment", "shop", "again.csv", "--decisions"]
+        assert cli.main(words) == 0
+        assert "left out: 1, without a reward" in capsys.readouterr().out
+        assert export(capsys, "none.csv", "--decisions", "--until", "2020-01-01")["left_out"] == 0
         export(capsys, "events.ndjson")
     table = polars.read_parquet("decisions.parquet")
     assert table["decision_id"].to_list() == [f"d{i}" for i in range(N)]
@@ -215,6 +219,7 @@ def test_what_cannot_be_learned_is_counted_with_the_reason(here, capsys):
 REFUSED = {
     "no such ending": (["export", "--data", "data", "--experiment", "shop", "a.xlsx"], "ends in none of"),
     "no such experiment": (["export", "--data", "data", "--experiment", "a", "a.csv"], "there is no experiment 'a'"),
+    "a file as a folder": (["export", "--data", "other.csv", "--experiment", "shop", "a.csv"], "is a file; give the"),
     "no such folder": (["export", "--data", "no", "--experiment", "shop", "a.csv"], "there is no such folder"),
     "nowhere to write": (["export", "--data", "data", "--experiment", "shop", "no/a.csv"], "cannot be written"),
     "no time": (["export", "--data", "data", "--experiment", "shop", "a.csv", "--since", "x"], "--since is 'x'"),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shlex
 import signal
 import socket
 import sqlite3
@@ -70,8 +71,26 @@ def test_what_is_printed_for_a_person_has_the_key_and_a_command_to_try(here, cap
     assert "serves http://127.0.0.1:8000" in shown
     assert "key: bough_abc\n" in shown
     assert "curl http://127.0.0.1:8000/v1/shop/decide -H 'Authorization: Bearer bough_abc' -d '{}'" in shown
+
+
+def test_a_later_start_says_that_old_keys_go_on_and_how_a_new_one_is_made(here, capsys):
+    from bough.service.server import Started
+
+    given = parser.make_parser().parse_args(["serve", "--data", "the data"])
     serve._say(given, Started("http://127.0.0.1:8000", None, "shop"))
-    assert "key" not in capsys.readouterr().out
+    command = "bough key create --data 'the data' --scopes read"
+    assert f"It takes the keys that it had. For a new one: {command}\n" in capsys.readouterr().out
+    assert callable(parser.make_parser().parse_args(shlex.split(command)[1:]).run)
+    given = parser.make_parser().parse_args(["serve", "--database", "postgresql://a:secret@b/c"])
+    serve._say(given, Started("http://127.0.0.1:8000", None, "shop"))
+    assert "secret" not in capsys.readouterr().out
+
+
+def test_when_it_is_ready_it_prints_one_line_and_with_json_none(here, capsys):
+    for more, line in (([], "\nready: requests are answered now\n"), (["--json"], "")):
+        given = parser.make_parser().parse_args(["serve", *SHOP, *more])
+        serve._tell(given, "ready: requests are answered now")
+        assert capsys.readouterr().out == line
 
 
 def test_an_experiment_keeps_its_model_and_another_one_is_refused(here, capsys):
@@ -115,7 +134,7 @@ REFUSED = {
     "no such host": (["--data", "d", "--host", "no.such.host.invalid"], "cannot listen at no.such.host.invalid"),
     "a rate below nothing": (["--data", "d", "--rate", "-1"], "rate is -1.0; give a number of at least 0"),
     "an origin with a path": (["--data", "d", "--cors", "https://a.b/c"], "without a path"),
-    "a file as a folder": (["--data", "model.bough"], "model.bough"),
+    "a file as a folder": (["--data", "model.bough"], "--data is model.bough, which is a file; give the folder"),
 }
 
 

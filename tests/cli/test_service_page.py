@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import bough
 from bough.cli import parser, serve
 from bough.service.server import Started
 from places import ROOT
@@ -49,8 +48,8 @@ def test_the_page_has_examples():
 
 def test_the_commands_of_the_page_are_answered_as_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    tree = bough.Tree.from_paths(["home/kettle", "home/toaster", "garden/spade", "garden/rake"])
-    bough.BernoulliModel(tree).save("model.bough")
+    [python] = re.findall(r"^```python\n(import bough\n.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    exec(python, {})
     with Served(tmp_path, "--data", "data", "--model", "model.bough", "--experiment", "shop") as service:
         for command, shown in EXAMPLES:
             expected = json.loads(shown)

@@ -35,7 +35,8 @@ def test_the_client_works_where_neither_numpy_nor_the_service_can_be_imported(se
 def test_without_httpx_the_error_says_what_to_install():
     done = run("import sys; sys.modules['httpx'] = None; import bough.client")
     assert done.stderr.splitlines()[-1] == (
-        "ModuleNotFoundError: bough.client needs httpx; pip install 'bough[client]', or '.[client]' in a clone"
+        "ModuleNotFoundError: bough.client needs httpx; pip install '.[client]' in a clone of bough, "
+        "or 'bough[client]' from an index"
     )
 
 

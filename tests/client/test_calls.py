@@ -265,7 +265,7 @@ def test_an_export_that_fails_leaves_the_old_file(ask, server, tmp_path, move):
 
 
 def test_a_service_that_is_not_ready_is_not_an_error(ask, server):
-    server.script = [problem("not-replayed", 503)]
+    server.script = [problem("starting", 503)]
     assert ask(lambda client: client.ready(), experiment=None) is False
 
 

@@ -30,6 +30,8 @@ PYTHONS = {
     "too-fast": ("TooManyRequestsError", ServiceError),
     "internal": ("InternalError", ServiceError),
     "no-model": ("UnavailableError", ServiceError),
+    "not-installed": ("UnavailableError", ServiceError),
+    "starting": ("UnavailableError", ServiceError),
     "not-replayed": ("UnavailableError", ServiceError),
     "not-written": ("UnavailableError", ServiceError),
     "overloaded": ("UnavailableError", ServiceError),

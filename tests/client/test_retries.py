@@ -25,6 +25,7 @@ PASSING = {
     "half an answer": (DONE_HALF, True),
     "no HTTP": (GARBAGE, False),
     "not replayed": (problem("not-replayed", 503), False),
+    "starting": (problem("starting", 503, {"retry-after": "5"}), False),
     "not written": (problem("not-written", 503, {"retry-after": "1"}), False),
     "overloaded": (problem("overloaded", 503, {"retry-after": "2"}), False),
     "too fast": (problem("too-fast", 429, {"retry-after": "3"}), False),
@@ -144,6 +145,16 @@ def test_a_wait_of_sixty_seconds_is_obeyed_and_a_longer_one_is_not_waited_for(as
     assert ask.waits == [60.1]
 
 
+def test_a_service_that_starts_is_asked_again_as_long_as_there_is_time_however_few_the_retries(ask, server):
+    server.script = [problem("starting", 503, {"retry-after": "5"})] * 9
+    assert ask(lambda client: client.decide(), retries=1, jitter=0.0, deadline=600.0).action
+    assert ask.waits == [5.0] * 9
+    server.script = [problem("starting", 503, {"retry-after": "5"})] * 2
+    with pytest.raises(errors.UnavailableError):
+        ask(lambda client: client.decide(), retries=0)
+    assert len(server.requests) == 11
+
+
 def test_nothing_is_waited_for_that_comes_after_the_deadline(ask, server):
     server.script = [problem("too-fast", 429, {"retry-after": "40"})]
     with pytest.raises(errors.TooManyRequestsError):
@@ -168,7 +179,9 @@ def test_a_change_that_may_have_been_made_is_not_sent_again(ask, server, what, m
 
 
 @pytest.mark.parametrize("what", UNSAFE)
-@pytest.mark.parametrize(("code", "status"), [("too-fast", 429), ("overloaded", 503), ("not-replayed", 503)])
+@pytest.mark.parametrize(
+    ("code", "status"), [("too-fast", 429), ("overloaded", 503), ("not-replayed", 503), ("starting", 503)]
+)
 def test_a_change_that_was_surely_not_made_is_sent_again(ask, server, what, code, status):
     server.script = [problem(code, status)]
     ask(UNSAFE[what])

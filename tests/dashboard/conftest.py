@@ -45,7 +45,7 @@ def shop(tmp_path_factory):
             service.reward(decision["decision_id"], len(decision["action"]) % 5 + i % 3 / 10)
         service.wait(lambda: service.ask("GET", "/v1/shop").body["observations"] == 60)
         service.wait(lambda: service.ask("GET", "/v1/shop/state").body["decisions"] == 60)
-        service.link = service.said["dashboard"]
+        service.link, service.folder = service.said["dashboard"], folder
         yield service
 
 

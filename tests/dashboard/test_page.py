@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import bough
 from browsing import Tab
 
 
@@ -47,6 +48,7 @@ def test_without_a_key_it_asks_for_one_and_says_what_it_is_for(browser, shop):
         tab.open(f"{shop.address}/", state="failed")
         assert tab.page.is_visible("#key-form")
         assert "No key was sent" in tab.text("#banner")
+        assert "bough key create --data DIR --scopes read" in tab.text("#key-form")
         tab.page.fill("#key-text", shop.key)
         tab.page.press("#key-text", "Enter")
         tab.page.wait_for_selector("body[data-state=ready]")
@@ -89,6 +91,32 @@ def test_what_could_not_be_loaded_looks_stale_or_failed_and_comes_back(browser, 
         assert set(states) == {"failed"}
 
 
+def test_while_the_service_starts_it_says_with_what_calmly_and_loads_by_itself(browser, shop):
+    detail = "code is being compiled, which takes about a minute on a new machine; try again in a few seconds"
+    problem = {
+        "type": "urn:bough:problem:starting",
+        "title": "The service is starting",
+        "status": 503,
+        "detail": detail,
+    }
+    with Tab(browser, shop.address, expected=["503"]) as tab:
+        for address in ("**/v1/**", "**/v1"):
+            tab.page.route(
+                address, lambda route: route.fulfill(status=503, json=problem, content_type="application/problem+json")
+            )
+        tab.open(shop.link, state="starting")
+        assert tab.text("#pill") == "starting"
+        assert tab.page.get_attribute("#pill", "class") == "pill"
+        assert "The service is starting: code is being compiled, which takes about a minute" in tab.text("#banner")
+        assert tab.page.locator(".panel[data-state=failed]").count() == 0
+        assert "could not" not in tab.text("body")
+        for address in ("**/v1/**", "**/v1"):
+            tab.page.unroute(address)
+        tab.page.wait_for_selector("body[data-state=ready]")
+        assert tab.text("#pill") == "healthy"
+        assert tab.page.is_hidden("#banner")
+
+
 # -- the map ---------------------------------------------------------------------------------------
 
 
@@ -112,6 +140,35 @@ def test_areas_follow_the_square_root_of_decisions(tab):
     assert len(tried) > 5
     per_root = [area / root for root, area in tried]
     assert max(per_root) < 2.0 * min(per_root)  # rows for headers and whole pixels take their parts
+
+
+def test_one_scale_of_colours_is_for_the_whole_map_whatever_is_open_or_was_opened_first(browser, tab, shop):
+    names = ["home/kitchen", "home/bath", "home/kitchen/red one"]
+    colour = "one => one.style.backgroundColor"
+    colours, legend = [tab.cell(name).evaluate(colour) for name in names], tab.text("#legend")
+    assert all(len(re.sub(r"[^0-9]", "", text).lstrip("0")) <= 3 for text in re.findall(r"[\d.]+", legend))
+    tab.cell("home").click()
+    tab.page.wait_for_selector('#path [aria-current] >> text="home"')
+    assert [tab.cell(name).evaluate(colour) for name in names] == colours
+    assert tab.text("#legend") == legend
+    with Tab(browser, shop.address) as other:
+        other.open(f"{shop.address}/#key={shop.key}&experiment=shop&node=home")
+        assert [other.cell(name).evaluate(colour) for name in names] == colours
+
+
+def test_intervals_of_clicks_in_cells_are_those_of_the_service_and_never_below_nothing(browser, shop):
+    shop.ask("PUT", "/v1/clicks", {})
+    tree = bough.Tree.from_paths(["home/kettle", "home/mug", "garden/spade"])
+    model = shop.folder / "clicks.bough"
+    bough.BernoulliModel(tree, mean=-3.0).save(model)
+    assert shop.ask("PUT", "/v1/clicks/model", model.read_bytes()).status == 200
+    with Tab(browser, shop.address) as tab:
+        tab.open(f"{shop.address}/#key={shop.key}&experiment=clicks")
+        shown = tab.text("#treemap")
+        assert "±" not in shown
+        intervals = re.findall(r"(\S+) \((\S+) to (\S+)\)", shown)
+        assert intervals
+        assert all(0.0 < float(low) < float(mean) < float(high) for mean, low, high in intervals)
 
 
 def test_a_click_opens_and_the_path_escape_and_the_browser_go_back(tab, shop):
@@ -271,6 +328,8 @@ def test_a_new_action_and_a_retired_one_appear(tab, shop):
     tab.page.wait_for_selector("body[data-state=ready]")
     assert "1 action added" in tab.text("#changes")
     assert "1 action retired" in tab.text("#changes")
+    wanted = len(shop.ask("GET", "/v1/shop/series?minutes=60").body["changes"])
+    tab.page.wait_for_selector(f'#chart-reward [data-changes="{wanted}"]')
 
 
 def test_charts_have_their_latest_values_and_the_prior_its_levels(tab, shop):
@@ -286,6 +345,34 @@ def test_charts_have_their_latest_values_and_the_prior_its_levels(tab, shop):
     assert [row[0] for row in rows] == [level["level"] for level in levels]
     assert [float(row[1]) for row in rows] == pytest.approx([level["variance"] for level in levels], rel=5e-3)
     assert "last refit" in tab.text("#prior-facts")
+
+
+def test_decisions_of_the_running_minute_are_said_and_ticks_differ(tab, shop):
+    shop.decide()
+    tab.page.wait_for_function("() => /last full minute/.test(document.querySelector('#chart-traffic').textContent)")
+    ticks = """async (all) => {
+        const { tickTexts } = await import(new URL("page/numbers.js", document.baseURI));
+        return all.map((values) => tickTexts(values));
+    }"""
+    found = tab.page.evaluate(ticks, [[0, 0.25, 0.5], [0.02, 0.025, 0.03], [0, 1000, 2000], [-1, -0.5, 0], [3]])
+    assert found == [
+        ["0.00", "0.25", "0.50"], ["0.020", "0.025", "0.030"], ["0", "1,000", "2,000"], ["−1.0", "−0.5", "0.0"], ["3"],
+    ]  # fmt: skip
+
+
+def test_a_draw_far_above_the_mean_is_said_to_be_exploration_and_columns_have_heads(browser, shop):
+    wanted = shop.ask("GET", "/v1/shop/decisions/d3/explain").body
+    mean, high = wanted["nodes"][-1]["mean"], wanted["nodes"][-1]["high"]
+    for drawn, is_far in ((mean, False), (high + 1.0, True)):
+        with Tab(browser, shop.address) as tab:
+            answer = {**wanted, "drawn": drawn}
+            tab.page.route("**/decisions/d3/explain", lambda route, _, answer=answer: route.fulfill(json=answer))
+            tab.open(f"{shop.link}&decision=d3")
+            tab.page.wait_for_selector("#why-answer h3")
+            assert ("so this was exploration" in tab.text("#why-answer .facts")) == is_far
+            heads = tab.page.locator("#why-answer thead")
+            assert heads.first.inner_text().split() == ["name", "95%", "interval", "mean", "decisions"]
+            assert [one.is_visible() for one in heads.all()] == [True] + [False] * (heads.count() - 1)
 
 
 def test_health_says_the_mode_the_lag_and_what_failed(tab):

@@ -44,7 +44,7 @@ def main() -> None:
     try:
         run.plot()
     except ModuleNotFoundError as error:
-        assert "'bough[plot]', or '.[plot]' in a clone" in str(error)  # noqa: PT017, there is no pytest here
+        assert "pip install '.[plot]' in a clone of bough, or 'bough[plot]'" in str(error)  # noqa: PT017, there is no pytest here
     else:
         raise AssertionError("matplotlib is installed here: this is no environment without extras")
     print(f"bough {bough.__version__} does its first steps on Python {sys.version.split()[0]}")

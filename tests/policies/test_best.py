@@ -388,7 +388,7 @@ def test_what_is_retired_or_left_out_cannot_be_stopped_at():
 
 BAD = {
     "unknown": (lambda a: a.best(among=["tea"]), KeyError, "unknown action 'tea'"),
-    "a category": (lambda a: a.best(exclude=["a/b"]), KeyError, "not an action but an inner node"),
+    "a category": (lambda a: a.best(exclude=["a/b"]), KeyError, "not an action but a category; list its actions"),
     "no candidate": (lambda a: a.best(among=[]), ValueError, "among is empty"),
     "one name": (lambda a: a.best(among="f"), ValueError, "give a list of action names"),
     "all left out": (lambda a: a.best(exclude=list(UNEVEN.actions)), ValueError, "exclude leaves out all 11"),

@@ -369,7 +369,7 @@ BAD = {
     "none is there": (
         lambda a: a.decide(among=["gone"], missing="ignore"), ValueError, r"among is \['gone'\], and none of these",
     ),
-    "a category": (lambda a: a.decide(among=["a/b"], missing="ignore"), KeyError, "not an action but an inner node"),
+    "a category": (lambda a: a.decide(among=["a/b"], missing="ignore"), KeyError, "not an action but a category"),
     "missing": (lambda a: a.decide(missing="skip"), ValueError, "missing is 'skip'"),
     "at_most": (lambda a: a.decide(k=2, at_most="yes"), ValueError, "at_most is 'yes'"),
     "k": (lambda a: a.decision(k=12), ValueError, "give at most 11"),

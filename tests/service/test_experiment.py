@@ -237,6 +237,15 @@ def test_an_apprentice_takes_the_callers_action_and_learns_from_it() -> None:
     assert code_of_unknown(desk) == "unknown-action"
 
 
+@pytest.mark.parametrize("mode", ["learn", "frozen"])
+def test_the_callers_action_is_refused_where_the_service_chooses(mode: Any) -> None:
+    desk = Desk(begun(config=ExperimentConfig(mode=mode)))
+    with pytest.raises(Problem, match=f"'food/cake', and the service chooses, since the mode is {mode}") as found:
+        desk.decide(action="food/cake")
+    assert (found.value.code, found.value.remedy) == ("invalid-value", "leave it out, or set the mode to observe")
+    assert desk.decide()
+
+
 def code_of_unknown(desk: Desk) -> str:
     with pytest.raises(Problem) as found:
         desk.decide(action="food/soup")

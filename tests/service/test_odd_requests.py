@@ -66,6 +66,31 @@ def test_odd_bodies(service, body, status):
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "body", "detail", "remedy"),
+    [
+        ("POST", "/v1/shop/decide", {"decision_id": "a b"}, "decision_id has characters that it cannot have",
+         "give 1 to 128 letters, digits and . _ : ~ - with a letter or digit first"),
+        ("PUT", "/v1/shop", {"propensity": "allways"}, "propensity is 'allways'", "give 'always', 'asked' or 'later'"),
+        ("POST", "/v1/shop/actions", {"op": "remove", "name": "x"}, "op is 'remove'",
+         "give 'add', 'add_level', 'forget', 'move', 'restore' or 'retire'"),
+        ("POST", "/v1/keys", {"scopes": ["reed"]}, "scopes[0] is 'reed'", "give 'admin', 'decide', 'read' or 'reward'"),
+        ("POST", "/v1/shop/decide", b" ", "no body was sent", "send a JSON object, at least {}"),
+        ("PUT", "/v1/shop", {"learning": "at_once", "default": 0}, "default is given, and learning is at_once",
+         "give learning at_close and a window, or leave out default"),
+        ("POST", "/v1/shop/decide", {"exclude": ["tea"]}, "'tea' is not an action but a category",
+         "list its actions, such as 'tea/green'"),
+        ("GET", "/v1/shop/top?order=worst", None, "order is 'worst'",
+         "give 'mean', 'newest', 'retired' or 'uncertain'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_words_with_what_would_be_right(service, method, path, body, detail, remedy):
+    answer = service.ask(method, path, body)
+    assert answer.status == 422
+    assert detail in answer.body["detail"]
+    assert answer.body["remedy"] == remedy
+
+
+@pytest.mark.parametrize(
     ("context", "status"),
     [
         (CONTEXT, 200),

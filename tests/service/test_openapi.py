@@ -137,3 +137,12 @@ def test_it_is_the_same_in_every_process():
         for seed in ("1", "2")
     }
     assert found == {json.dumps(DOCUMENT).encode() + b"\n"}
+
+
+@pytest.mark.parametrize(
+    ("route", "status"), [("activate", "active"), ("cancel", "cancelled"), ("retract", "retracted")]
+)
+def test_the_example_of_an_answer_says_what_its_own_route_does(route, status):
+    operations = [about for methods in document("1")["paths"].values() for about in methods.values()]
+    [about] = [one for one in operations if one["operationId"] == route]
+    assert about["responses"]["200"]["content"]["application/json"]["example"]["status"] == status

@@ -59,6 +59,17 @@ def test_problems_do_not_share_their_headers():
         (ValueError("k is 9; give at most 3"), "k is 9; give at most 3", "give at most 3"),
         (KeyError("there is no 'tea'; add it"), "there is no 'tea'; add it", "add it"),
         (ValueError("no remedy"), "no remedy", None),
+        (KeyError("no 'tee'; did you mean 'tea'?"), "no 'tee'; did you mean 'tea'?", "give 'tea', if that is meant"),
+        (
+            KeyError("no 'x'; an action of this tree is 'tea'"),
+            "no 'x'; an action of this tree is 'tea'",
+            "give the name of an action, such as 'tea'",
+        ),
+        (
+            ValueError("no levels; give factors={'store': ...}"),
+            'no levels; give "factors": {"store": ...}',
+            'give "factors": {"store": ...}',
+        ),
         (ValueError(), "", None),
     ],
 )

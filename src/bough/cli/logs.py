@@ -34,10 +34,17 @@ def check_extras(given: argparse.Namespace, extra: str = "serve") -> None:
             raise ValueError(f"{missing} is not installed; {install(name)}")
 
 
+def check_folder(given: argparse.Namespace) -> None:
+    """Refuse a file in place of the folder of a service."""
+    if given.data is not None and given.data.is_file():
+        raise ValueError(f"--data is {given.data}, which is a file; give the folder of a service")
+
+
 @contextmanager
 def opened(given: argparse.Namespace, *, make: bool = False) -> Iterator[Log]:
     """The log that --data or --database names, which a service may be using; a folder is made only if `make` is."""
     check_extras(given)
+    check_folder(given)
     if given.data is not None and not make and not given.data.is_dir():
         raise ValueError(f"--data is {given.data}, and there is no such folder; give that of a service")
     with in_one_line():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ def serve(given: argparse.Namespace) -> None:
     if given.model is not None and not given.model.is_file():
         raise ValueError(f"--model is {given.model}, and there is no such file; give one that bough fit or save wrote")
     logs.check_extras(given)
+    logs.check_folder(given)
     with _until_stopped(), logs.in_one_line():
         from bough.service import server
 
@@ -38,6 +40,7 @@ def serve(given: argparse.Namespace) -> None:
             experiment=given.experiment,
             demo=given.demo,
             say=lambda started: _say(given, started),
+            tell=lambda line: _tell(given, line),
         )
 
 
@@ -50,9 +53,23 @@ def _say(given: argparse.Namespace, started: Started) -> None:
         lines += ["", f"key: {key}", "It has all scopes, and is shown this once."]
         if experiment is not None:
             lines += ["", f"curl {address}/v1/{experiment}/decide -H 'Authorization: Bearer {key}' -d '{{}}'"]
+    elif not given.demo:
+        lines += ["", f"It takes the keys that it had. For a new one: {_key_command(given)}"]
     results = {"address": address, "key": key, "experiment": experiment, "dashboard": link}
     output.show(given, "\n".join(lines), results)
     sys.stdout.flush()
+
+
+def _key_command(given: argparse.Namespace) -> str:
+    """What makes a key for the dashboard; a database's address may have a password, which is not printed."""
+    place = "--database URL" if given.data is None else f"--data {shlex.quote(str(given.data))}"
+    return f"bough key create {place} --scopes read"
+
+
+def _tell(given: argparse.Namespace, line: str) -> None:
+    """Print how far the start is; with --json the one document is all."""
+    if not given.json:
+        print(f"\n{line}", flush=True)
 
 
 def dashboard_link(address: str, key: str | None, experiment: str | None) -> str:

@@ -115,8 +115,9 @@ def add_export(subparsers: Any) -> None:
         "export",
         help="write the log of a service to a file",
         description="Write all that happened in an experiment to a file, one row per decision, outcome or change, in "
-        "the order of the log: the file that rebuild reads. With --decisions: one row per action that was decided for, "
-        "with its propensity and its reward: the file that evaluate reads. It works while the service runs.",
+        "the order of the log: the file that rebuild reads. With --decisions: one row per action that was decided for "
+        "and has a reward, with its propensity: the file that evaluate reads; how many had none, and are left out, is "
+        "printed. It works while the service runs.",
         examples=(
             "bough export --data ./data --experiment shop events.parquet",
             "bough export --data ./data --experiment shop decisions.csv --decisions --since 2026-01-01 --json",

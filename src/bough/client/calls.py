@@ -39,8 +39,8 @@ def decide(
     `context` is a list of numbers or a dict of features; `factors` has the levels of the model's factors of the
     decision, such as ``{"store": "north"}``; `among` and `exclude` restrict the choice. A decision made
     with ``defer=True`` waits for `activate`. `propensity` asks for how likely the action was. `action` is the caller's
-    own, for an experiment in the mode "observe". Without `decision_id` the client makes one; every try of the request
-    has the same, so that the decision is made once, however often it was sent.
+    own, for an experiment in the mode "observe"; others refuse it. Without `decision_id` the client makes one; every
+    try of the request has the same, so that the decision is made once, however often it was sent.
     """
     made = uuid.uuid4().hex if decision_id is None else values.decision_id(decision_id)
     content = body(

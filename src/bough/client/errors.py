@@ -119,7 +119,7 @@ class TooManyRequestsError(ServiceError):
 
 
 class UnavailableError(ServiceError):
-    """The service cannot answer now, such as while it replays its log."""
+    """The service cannot answer now, such as while it starts."""
 
 
 class InternalError(ServiceError):
@@ -195,8 +195,11 @@ ERRORS: Mapping[str | int, type[ServiceError]] = {
     429: TooManyRequestsError,
     "internal": InternalError,
     500: InternalError,
+    "not-installed": UnavailableError,
+    501: UnavailableError,
     502: UnavailableError,
     "no-model": UnavailableError,
+    "starting": UnavailableError,
     "not-replayed": UnavailableError,
     "not-written": UnavailableError,
     "overloaded": UnavailableError,

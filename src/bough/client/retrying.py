@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TEMPORARY = frozenset({408, 429, 502, 503, 504})
-_NOT_DONE = frozenset({"too-slow", "too-fast", "not-replayed", "overloaded"})
+_STARTING = "starting"
+_NOT_DONE = frozenset({"too-slow", "too-fast", "not-replayed", "overloaded", _STARTING})
 """The codes of answers that say that nothing was done."""
 _LASTING = frozenset({"no-model"})
 """The codes of what does not pass by itself, whatever its status."""
@@ -92,6 +93,7 @@ def exchange(call: Call[T], patience: Patience) -> Steps[T]:
     """The steps of one request, until it is answered or given up."""
     timeout = max(patience.timeout, LONG_TIMEOUT) if call.is_long else patience.timeout
     ends = patience.clock() + (max(patience.deadline, LONG_TIMEOUT) if call.is_long else patience.deadline)
+    early = 0  # tries that came while the service started: for those there is time, and no number
     try:
         for tries in itertools.count(1):
             found = yield Send(call, max(SHORTEST_TIMEOUT, min(timeout, ends - patience.clock())))
@@ -104,9 +106,10 @@ def exchange(call: Call[T], patience: Patience) -> Steps[T]:
                 error = response_error(found)
                 again = _is_passing(error) and (call.is_repeatable or error.code in _NOT_DONE)
             error.tries = tries
+            early += error.code == _STARTING and patience.retries > 0
             delay = patience.delay(tries, error.retry_after)
             too_long = (error.retry_after or 0.0) > LONGEST_RETRY_AFTER or patience.clock() + delay >= ends
-            if not again or tries > patience.retries or too_long:
+            if not again or tries - early > patience.retries or too_long:
                 raise error
             yield Wait(delay)
         raise AssertionError("it is tried until it is answered or given up")

@@ -128,7 +128,7 @@ class Page {
       const draw = await loading;
       if (mine === this.asked) draw();
     } catch (error) {
-      if (mine === this.asked && panel.dataset.state !== "ready") setState(panel, "failed", `This could not be loaded: ${error.message}`);
+      if (mine === this.asked && panel.dataset.state !== "ready" && !error.isStarting) setState(panel, "failed", `This could not be loaded: ${error.message}`);
       throw error;
     }
   }
@@ -189,18 +189,25 @@ class Page {
     byId("key-form").hidden = !isKey;
     const isStale = this.lastTime !== undefined;
     const isOld = performance.now() - this.lastGood > STALE;
-    setAttribute(document.body, "data-state", isStale ? "stale" : "failed");
+    setAttribute(document.body, "data-state", isStale ? "stale" : error.isStarting ? "starting" : "failed");
     document.querySelector("main").hidden = isKey && !isStale;
-    for (const panel of document.querySelectorAll(".panel[data-state=loading]")) setState(panel, "failed", "This could not be loaded.");
+    if (error.isStarting) for (const panel of document.querySelectorAll(".panel[data-state=failed]")) setState(panel, "loading");
+    else for (const panel of document.querySelectorAll(".panel[data-state=loading]")) setState(panel, "failed", "This could not be loaded.");
     const pill = byId("pill");
-    setText(pill, isStale ? "stale" : isKey ? "no key" : "failed");
-    setAttribute(pill, "class", "pill bad");
+    setText(pill, error.isStarting ? "starting" : isStale ? "stale" : isKey ? "no key" : "failed");
+    setAttribute(pill, "class", error.isStarting ? "pill" : "pill bad");
     const banner = byId("banner");
-    banner.hidden = isStale && !isOld && !isKey;
+    setAttribute(banner, "class", error.isStarting ? "calm" : null);
+    banner.hidden = isStale && !isOld && !isKey && !error.isStarting;
     const known = isStale ? ` These numbers are of ${clock(this.lastTime)}.` : "";
     const why = error.name === "TypeError" || error.name === "TimeoutError" ? "the service does not answer" : error.message;
-    setText(banner, `${why[0].toUpperCase()}${why.slice(1)}.${known}${isKey ? "" : " Trying again every few seconds."}`);
+    const next = isKey ? "" : error.isStarting ? " This page loads by itself when that is done." : " Trying again every few seconds.";
+    setText(banner, `${sentence(error.isStarting ? `the service is starting: ${why.split("; ")[0]}` : why)}${known}${next}`);
   }
+}
+
+function sentence(text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}.`;
 }
 
 function isDark() {

@@ -3,13 +3,14 @@
 import { copiesCsv } from "./csv.js";
 import { byId, element, setState, setText, updateRows } from "./elements.js";
 import { ownPart, pathText, shortened } from "./names.js";
-import { count, fixed, share } from "./numbers.js";
+import { count, ends, fixed, share } from "./numbers.js";
 import { Treemap } from "./treemap.js";
-import { everyNode, nodesOf } from "./tree_nodes.js";
+import { everyNode, meansOf, nodesOf } from "./tree_nodes.js";
 
 const LEVELS = 3;
 const NODES = 1550;
 const LIMITS = [40, 200, 1000];
+const LITTLE = 0.5; // of the scale of colours, below which it is made anew
 
 export class MapPanel {
   constructor(source, go) {
@@ -32,17 +33,36 @@ export class MapPanel {
   async load(experiment, node) {
     const limit = LIMITS[this.limit];
     const levels = this.limit ? 1 : LEVELS;
-    const view = await this.source.tree(experiment, node, levels, limit, this.limit ? limit + 1 : NODES);
-    return () => this.show(view);
+    const isNew = this.scaleOf !== experiment;
+    const [view, whole] = await Promise.all([
+      this.source.tree(experiment, node, levels, limit, this.limit ? limit + 1 : NODES),
+      isNew && node ? this.source.tree(experiment, undefined, LEVELS, LIMITS[0], NODES) : null,
+    ]);
+    return () => {
+      if (isNew) this.scale = null;
+      this.scaleOf = experiment;
+      if (whole) this.widenScale(nodesOf(whole));
+      this.show(view);
+    };
+  }
+
+  // One scale of colours is for the whole tree, whatever is open: it grows where means leave it, and is made anew only
+  // where all that there is uses little of it.
+  widenScale(root) {
+    const [low, high] = meansOf(root);
+    const isAll = root.path.length === 1;
+    if (!this.scale || (isAll && high - low < LITTLE * (this.scale[1] - this.scale[0]))) this.scale = [low, high];
+    else this.scale = [Math.min(low, this.scale[0]), Math.max(high, this.scale[1])];
   }
 
   show(view) {
     this.view = view;
     this.root = nodesOf(view);
+    this.widenScale(this.root);
     this.showPath(view);
     const isNew = !this.root.decisions;
     setState(this.panel, "ready", isNew ? this.emptyText() : "");
-    this.map.show(this.root);
+    this.map.show(this.root, this.scale);
     this.showLegend();
     if (this.toFocus && this.map.focus(this.toFocus)) this.toFocus = null;
   }
@@ -138,8 +158,9 @@ export class MapPanel {
         element("span", { class: "swatch new" }), element("span", { text: "new" }),
       );
     }
-    setText(legend.querySelector(".low"), `mean reward ${fixed(this.map.low, this.map.decimals)}`);
-    setText(legend.querySelector(".high"), fixed(this.map.high, this.map.decimals));
+    const [low, high] = ends(this.map.low, this.map.high);
+    setText(legend.querySelector(".low"), `mean reward ${low}`);
+    setText(legend.querySelector(".high"), high);
   }
 
   table() {

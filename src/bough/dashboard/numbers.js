@@ -34,6 +34,27 @@ export function fixed(value, decimals = 2) {
   return value.toFixed(decimals).replace("-", "−");
 }
 
+// Whether an interval is as wide above the mean as below.
+export function symmetric({ mean, low, high }) {
+  return Math.abs(high + low - 2 * mean) <= 0.01 * (high - low);
+}
+
+// Both ends of a scale in few digits, and in as many as it takes where they would look the same.
+export function ends(low, high) {
+  const texts = [significant(low), significant(high)];
+  return texts[0] === texts[1] && low < high ? [low, high].map((value) => fixed(value, decimalsFor(low, high))) : texts;
+}
+
+// The labels of ticks at equal steps: as many decimals as tell them apart, and no more.
+export function tickTexts(values, unit = "") {
+  const known = values.filter((value) => value !== null);
+  const step = known.length > 1 ? known[1] - known[0] : Math.abs(known[0] ?? 0);
+  const decimals = step > 0 ? Math.min(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)), 12) : 0;
+  const isExact = Math.abs(step * 10 ** decimals - Math.round(step * 10 ** decimals)) < 1e-6;
+  const digits = isExact ? decimals : decimals + 1;
+  return values.map((value) => (value === null ? "" : (digits ? fixed(value, digits) : count(value).replace("-", "−")) + unit));
+}
+
 export function significant(value) {
   if (value === null || value === undefined) return "–";
   return roughly.format(value).replace("-", "−");

@@ -3,13 +3,14 @@
 import { readPalette } from "./colours.js";
 import { copiesCsv } from "./csv.js";
 import { byId, choiceButtons, element, setAttribute, setState, setText } from "./elements.js";
-import { clock, count, decimalsOf, fixed, share, significant } from "./numbers.js";
+import { clock, clockOfDay, count, decimalsOf, fixed, share, significant, tickTexts } from "./numbers.js";
 
 const RANGES = [["60", "1 h"], ["360", "6 h"], ["1440", "1 day"], ["10080", "7 days"]];
 const HEIGHT = 150;
+const MINUTE = 60;
 const CHARTS = [
   { id: "reward", title: "Reward per decision", note: "mean and 95% interval", colour: "reward", columns: ["low", "high", "mean"], say: (value, digits) => fixed(value, digits) },
-  { id: "traffic", title: "Decisions per minute", note: "", colour: "traffic", columns: ["per_minute"], fromZero: true, say: (value) => significant(value) },
+  { id: "traffic", title: "Decisions per minute", colour: "traffic", columns: ["per_minute"], fromZero: true, say: (value) => significant(value) },
   { id: "exploration", title: "Share of exploration", note: "not the best by mean", colour: "traffic", columns: ["exploration"], fromZero: true, say: (value) => share(value) },
   { id: "gain", title: "Estimated gain left", note: "per decision, E[max] − E[chosen]", colour: "reward", columns: ["gain_left"], fromZero: true, say: (value, digits) => fixed(value, digits) },
 ];
@@ -55,15 +56,17 @@ export class TimePanel {
     const latest = this.series[chart.columns.at(-1)].findLast((value) => value !== null);
     const said = latest === undefined ? "not known yet" : chart.say(latest, digits);
     setText(known.latest, said);
+    setText(known.note, chart.id === "traffic" ? runningText(this.series) : chart.note);
     setAttribute(known.host, "aria-label", `${chart.title} over time; the latest value is ${said}. Copy as CSV has all values.`);
   }
 
   make(chart) {
     const latest = element("b", { class: "latest" });
     const host = element("div", { class: "chart", role: "img" });
-    const head = element("h3", {}, chart.title, " ", element("small", { text: chart.note }), latest);
+    const note = element("small");
+    const head = element("h3", {}, element("span", { text: chart.title }), " ", note, latest);
     byId("charts").append(element("div", { class: "chart-box", id: `chart-${chart.id}` }, head, host));
-    return { latest, host, plot: null };
+    return { latest, note, host, plot: null };
   }
 
   options(chart, known) {
@@ -77,12 +80,19 @@ export class TimePanel {
       height: HEIGHT,
       legend: { show: false },
       cursor: { y: false, points: { size: 6 } },
-      scales: { y: { range: chart.fromZero ? fromZero : undefined } },
-      axes: [{ ...axis, space: 60, size: 30, values: (_, splits) => splits.map(timeText) }, { ...axis, size: 54, values: (_, splits) => splits.map((value) => axisText(chart, value, known.digits)) }],
+      scales: { x: { range: (_, low, high) => this.timesOf(low, high) }, y: { range: chart.fromZero ? fromZero : undefined } },
+      axes: [{ ...axis, space: 60, size: 30, values: (_, splits) => splits.map(timeText) }, { ...axis, size: 54, values: (_, splits) => axisTexts(chart, splits) }],
       series: [{}, ...(hasBand ? [edge, edge] : []), line],
       bands: hasBand ? [{ series: [2, 1], fill: palette.band }] : [],
       hooks: { draw: [(plot) => this.mark(plot, palette)], setCursor: [(plot) => this.readOut(chart, plot, known)] },
     };
+  }
+
+  // From the first span to the last, and as far as changes go, so that each has its line.
+  timesOf(low, high) {
+    const times = [low, high, ...this.changes.map((change) => change.at)].filter((at) => at !== null);
+    const [first, last] = [Math.min(...times), Math.max(...times)];
+    return first < last ? [first, last] : [first - MINUTE, last + MINUTE];
   }
 
   // A line where something was changed.
@@ -91,6 +101,7 @@ export class TimePanel {
     ctx.save();
     ctx.strokeStyle = palette.mark;
     ctx.setLineDash([4, 3]);
+    let drawn = 0;
     for (const change of this.changes) {
       const x = Math.round(plot.valToPos(change.at, "x", true));
       if (x < bbox.left || x > bbox.left + bbox.width) continue;
@@ -98,7 +109,9 @@ export class TimePanel {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
+      drawn += 1;
     }
+    setAttribute(plot.root, "data-changes", drawn);
     ctx.restore();
   }
 
@@ -153,6 +166,7 @@ function firstShown(series) {
 
 function timeText(at, i, all) {
   const time = new Date(at * 1000);
+  if (all.length > 1 && all[1] - all[0] < MINUTE) return clockOfDay(at);
   const isLong = all.at(-1) - all[0] > 172800;
   if (isLong || (time.getHours() === 0 && time.getMinutes() === 0)) return time.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
   return time.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
@@ -162,6 +176,14 @@ function fromZero(_, __, high) {
   return [0, high > 0 ? high * 1.1 : 1];
 }
 
-function axisText(chart, value, digits) {
-  return chart.id === "exploration" ? share(value) : chart.id === "traffic" ? significant(value) : fixed(value, Math.max(digits - 1, 1));
+function axisTexts(chart, values) {
+  return chart.id === "exploration" ? tickTexts(values.map((value) => 100 * value), "%") : tickTexts(values);
+}
+
+// The span that has not ended is no point of the chart: what has happened in it is said in words.
+function runningText(series) {
+  const running = series.decisions.at(-1) ?? 0;
+  const isMinute = series.seconds === MINUTE;
+  const last = isMinute ? "last full minute" : "last full span";
+  return running ? `${last}; ${count(running)} so far in this one` : last;
 }

@@ -9,6 +9,7 @@ export class Refusal extends Error {
   constructor(status, problem) {
     super(problem.detail || problem.title || `the service answered ${status}`);
     this.status = status;
+    this.isStarting = problem.type === "urn:bough:problem:starting";
   }
 }
 

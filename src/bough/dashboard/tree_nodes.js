@@ -53,6 +53,13 @@ export function areaOf(node) {
   return Math.sqrt(Math.max(node.decisions, LEAST));
 }
 
+// The lowest and the highest mean of what is shown below a node.
+export function meansOf(root) {
+  const means = everyNode(root).filter((node) => node !== root && !node.rest).map((node) => node.mean);
+  if (!means.length) means.push(root.mean);
+  return [Math.min(...means), Math.max(...means)];
+}
+
 export function everyNode(root) {
   return [root, ...root.children.flatMap(everyNode)];
 }

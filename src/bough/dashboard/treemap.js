@@ -4,7 +4,7 @@
 import { cellColour, readPalette, textOn, toText } from "./colours.js";
 import { element, setAttribute, setText } from "./elements.js";
 import { shortened } from "./names.js";
-import { count, decimalsFor, fixed, plural, shortCount } from "./numbers.js";
+import { count, decimalsFor, fixed, plural, shortCount, symmetric } from "./numbers.js";
 import { areaOf, everyNode } from "./tree_nodes.js";
 
 const SMALLEST_HEADER = { width: 26, height: 34 };
@@ -28,28 +28,18 @@ export class Treemap {
     new ResizeObserver(() => this.root && this.place()).observe(host);
   }
 
-  show(root) {
+  show(root, scale) {
     const isAnother = !this.root || this.root.key !== root.key;
     this.root = root;
-    this.chooseScale(isAnother);
+    [this.low, this.high] = scale;
+    this.decimals = decimalsFor(this.low, this.high);
+    this.isSymmetric = everyNode(root).every((node) => node.rest || symmetric(node));
     this.place(isAnother);
   }
 
   repaint() {
     this.palette = readPalette();
     if (this.root) this.paint();
-  }
-
-  // The ends of the scale stay while a node is open, unless means have left them or use little of them.
-  chooseScale(isAnother) {
-    const means = everyNode(this.root).filter((node) => node !== this.root && !node.rest).map((node) => node.mean);
-    if (!means.length) means.push(this.root.mean);
-    const low = Math.min(...means);
-    const high = Math.max(...means);
-    const range = this.high - this.low;
-    const fits = low >= this.low && high <= this.high && high - low > 0.8 * range;
-    if (isAnother || !fits) [this.low, this.high] = [low, high];
-    this.decimals = decimalsFor(this.low, this.high);
   }
 
   // A layout keeps who is beside whom while the nodes are the same, so that cells grow and shrink in place.
@@ -132,12 +122,18 @@ export class Treemap {
     setAttribute(cell, "data-deviation", node.deviation);
     setAttribute(cell, "data-decisions", node.decisions);
     setText(label, width > 38 && height > 12 ? shortened(node.label) : "");
-    setText(first, isTall ? fixed(node.mean, this.decimals) + (isWide ? ` ± ${fixed(1.96 * node.deviation, this.decimals)}` : "") : "");
+    setText(first, isTall ? fixed(node.mean, this.decimals) + (isWide ? this.intervalText(node, width) : "") : "");
     setText(second, isTall ? (width > 7 * this.header ? plural(node.decisions, this.counted) : shortCount(node.decisions)) : "");
     setAttribute(cell, "aria-label", this.spoken(node, `${first.textContent} ${second.textContent}`.trim()));
     const colour = cellColour(this.palette, node.mean, this.low, this.high, node.uncertainty);
     cell.style.backgroundColor = toText(colour);
     cell.style.color = textOn(colour);
+  }
+
+  // Intervals of clicks and counts are not as wide to both sides, and never below nothing.
+  intervalText(node, width) {
+    if (this.isSymmetric) return ` ± ${fixed(node.high - node.mean, this.decimals)}`;
+    return width > 10 * this.header ? ` (${fixed(node.low, this.decimals)} to ${fixed(node.high, this.decimals)})` : "";
   }
 
   // A node that is too small for a header row has an edge only.

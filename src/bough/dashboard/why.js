@@ -7,6 +7,7 @@ import { ownPart, shortened } from "./names.js";
 import { clockOfDay, count, decimalsOf, fixed, share } from "./numbers.js";
 
 const RECENT = 8;
+const FAR = 0.5; // of what the 95% interval has above the mean, about one standard deviation
 
 export class WhyPanel {
   constructor(source, go) {
@@ -97,7 +98,7 @@ export class WhyPanel {
     const facts = [];
     if (this.source.isLive) {
       facts.push(["decision", answer.decision_id]);
-      facts.push(["drawn score", answer.drawn === null ? "not logged" : fixed(answer.drawn, decimals)]);
+      facts.push(["drawn score", answer.drawn === null ? "not logged" : drawnText(answer, decimals)]);
       facts.push(["propensity", answer.propensity === null ? "not asked for" : share(answer.propensity)]);
     }
     if (answer.gain_left !== null) facts.push(["estimated gain left", fixed(answer.gain_left, decimals)]);
@@ -130,4 +131,12 @@ export class WhyPanel {
     ]);
     return { head, rows };
   }
+}
+
+// A draw that is far above what the action is expected to earn is why an action that is not the best was chosen.
+function drawnText({ drawn, nodes }, decimals) {
+  const text = fixed(drawn, decimals);
+  const action = nodes.at(-1);
+  if (!action || drawn - action.mean <= FAR * (action.high - action.mean)) return text;
+  return `${text}: far above its mean of ${fixed(action.mean, decimals)}, so this was exploration`;
 }

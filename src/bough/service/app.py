@@ -21,6 +21,7 @@ from bough.service.router import find, read_query
 from bough.service.routes import ROUTES, Route
 from bough.service.schema import encoded
 from bough.service.service import Service
+from bough.service.wording import wrong_value
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Coroutine[Any, Any, MutableMapping[str, Any]]]
@@ -122,7 +123,7 @@ class App:
             if route.body is not None:
                 body = await read_body(receive, length, self._largest[route.name], self._body_seconds)
                 decode = _DECODERS[route.name]
-                body = body if decode is None else _decoded(decode, body)
+                body = body if decode is None else _decoded(decode, body, route.body)
             query = None if route.query is None else read_query(route.query, scope["query_string"])
             found = None
             if experiment is not None and route.name != "put_experiment":
@@ -212,15 +213,14 @@ def _is_public(service: Service, route: Route, experiment: str | None) -> bool:
     return experiment == service.public or route.name == "experiments"
 
 
-def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
+def _decoded(decode: Callable[[bytes], Any], body: bytes, of: Any) -> Any:
+    if not body.strip():
+        raise Problem("invalid-body", "no body was sent; send a JSON object, at least {}")
     try:
         return decode(body)
     except msgspec.ValidationError as error:
-        raise Problem(
-            "invalid-body",
-            f"the body is not what this route takes: {error}",
-            remedy="see /openapi.json for what it takes",
-        ) from None
+        wrong, remedy = wrong_value(error, of, "see /openapi.json for what it takes")
+        raise Problem("invalid-body", f"the body is not what this route takes: {wrong}", remedy=remedy) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Problem("invalid-body", f"the body is not JSON: {error}", remedy="send a JSON object") from None
     except RecursionError:

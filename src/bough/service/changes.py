@@ -127,7 +127,7 @@ class Changer:
         try:
             await asyncio.to_thread(warm, file, experiment.config.half_life)
         except ValueError as error:  # what it needs is not installed
-            raise refused(error, "conflict") from None
+            raise refused(error, "not-installed") from None
 
     async def append(self, work: Any) -> Any:
         """Do something in a transaction; a problem where the log cannot be written."""

@@ -57,7 +57,7 @@ _ALL: tuple[Struct, ...] = (
             schema.ExplainedNode("tea/green", 2, 0.17, 0.13, 0.21, 1, 40, 310, 0.00775, 0.174, 320,
                                  [schema.Sibling("tea/black", 0.15, 0.11, 0.19, 280, 2)]),
         ],
-        "tea/green has the highest mean of 40; rewards there are 0.174 on average", "by what is known now",
+        "of 40 categories, 'tea' looks best; its 1,204 rewards averaged 0.174", "by what is known now",
         None, 0.004, 0.19,
     ),
     schema.TreeView(
@@ -100,6 +100,12 @@ _ALL: tuple[Struct, ...] = (
     schema.Ready("ready", 0.0, True),
 )  # fmt: skip
 
+OWN: Mapping[str, Struct] = {
+    "cancel": schema.Stated(_ID, "cancelled", False),
+    "retract": schema.Stated(_ID, "retracted", False),
+}
+"""By the name of a route: its answer, where that is not the one of all routes with such an answer."""
+
 EXAMPLES: Mapping[type[Struct], Struct] = {type(one): one for one in _ALL}
 """An example of each struct that is the body or the answer of a route."""
 
@@ -122,8 +128,10 @@ _DETAILS = {
     "too-large": "the body has more than 1,048,576 bytes",
     "too-fast": "the key k5d2c8f0a91be makes more than 500 requests per second",
     "internal": "the service failed; its log has more under 0198c0de",
+    "not-installed": "no frame library is installed; pip install '.[frames]' in a clone of bough",
     "no-model": "the experiment has no model yet; put one",
-    "not-replayed": "the log is being replayed; try again in a second",
+    "starting": "the log is being replayed; try again in a second",
+    "not-replayed": "the change is logged and not yet made; ask again soon",
     "not-written": "nothing was logged: the disk is full; try again with the same id",
     "overloaded": "10000 requests wait to be logged; try again in a second",
 }

@@ -67,6 +67,11 @@ class Experiment(Learner):
         try:
             context = checked_numbers(agent, asked.context)
             check_factors(agent._model, asked.factors, needed=config.default is not None)
+            if asked.action is not None and config.mode != "observe":
+                raise ValueError(
+                    f"action is {asked.action!r}, and the service chooses, since the mode is {config.mode}; leave it "
+                    "out, or set the mode to observe"
+                )
             if config.mode == "observe":
                 actions, offered = self._observed(asked, context)
             elif with_propensity:
@@ -172,9 +177,11 @@ class Experiment(Learner):
                     )
                 if factors != row.factors:
                     raise _conflict(
-                        decision, f"has this reward at {row.factors}, and not at {factors}", "give the same factors",
+                        decision,
+                        f"has this reward at {_said(row.factors)}, and not at {_said(factors)}",
+                        "give the same factors",
                         code="same-id",
-                    )  # fmt: skip
+                    )
                 return Verdict(_rewarded(asked, self._status(row, decision), True))
         if any(row.id == CANCEL for row in outcomes):
             raise _conflict(decision, "was cancelled", "make another decision")
@@ -195,9 +202,10 @@ class Experiment(Learner):
         for other in mine:
             if row.factors != other.factors:
                 raise _conflict(
-                    decision, f"has a reward at {other.factors}, and this one is at {row.factors}",
+                    decision,
+                    f"has a reward at {_said(other.factors)}, and this one is at {_said(row.factors)}",
                     "give all rewards of a decision the same factors",
-                )  # fmt: skip
+                )
         if not late:
             self._check(_total([*mine, row]))
         row.learn = not late and decision.learning == "at_once" and self.config.mode != "frozen"
@@ -364,3 +372,8 @@ def _rewarded(asked: Reward, status: Any, replayed: bool) -> Rewarded:
 
 def _conflict(decision: DecisionRow, what: str, remedy: str, code: str = "wrong-state") -> Problem:
     return Problem(code, f"the decision {decision.id!r} {what}; {remedy}", value=decision.id, remedy=remedy)
+
+
+def _said(factors: Factors | None) -> str:
+    """The levels of a reward, as requests give them."""
+    return "no levels" if factors is None else msgspec.json.encode(factors).decode()

@@ -37,7 +37,7 @@ def explained(agent: PosteriorPolicy, decision: DecisionRow, traffic: Traffic | 
     ... )
     >>> found = explained(agent, row)
     >>> print(found.sentence)
-    of 2 categories, 'tea' looks best; 2 rewards there were 1.5 on average
+    of 2 categories, 'tea' looks best; its 2 rewards averaged 1.5
     >>> [(node.name, node.rank, node.of) for node in found.nodes]
     [('', 1, 1), ('tea', 1, 2), ('tea/green', 1, 2)]
     """
@@ -136,9 +136,10 @@ def _sentence(nodes: list[ExplainedNode]) -> str:
     rank = words.get(node.rank, f"number {node.rank:,}")
     text = f"of {node.of:,} {kind}, {node.name!r} looks {rank}"
     if node.observed_mean is None:
-        return f"{text}; there was no reward there yet"
-    rewards = "1 reward there was" if node.observations == 1 else f"{node.observations:,} rewards there were"
-    return f"{text}; {rewards} {node.observed_mean:.3g} on average"
+        return f"{text}; it has no reward yet"
+    if node.observations == 1:
+        return f"{text}; its only reward was {node.observed_mean:.3g}"
+    return f"{text}; its {node.observations:,} rewards averaged {node.observed_mean:.3g}"
 
 
 def _gain_left(agent: PosteriorPolicy, action: Name, decision: DecisionRow) -> float | None:

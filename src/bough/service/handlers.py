@@ -208,7 +208,7 @@ async def evaluate(call: Call) -> Any:
 
 async def experiments(call: Call) -> schema.Experiments:
     if call.service.is_replaying:
-        raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
+        raise call.service.startup.problem()
     service = call.service
     public = service.public if call.by == PUBLIC.id else None
     return schema.Experiments(
@@ -299,7 +299,7 @@ async def health(call: Call) -> schema.Health:  # noqa: ARG001
 async def ready(call: Call) -> schema.Ready:
     service = call.service
     if service.is_replaying:
-        raise Problem("not-replayed", "the log is being replayed; try again in a second", retry_after=1.0)
+        raise service.startup.problem()
     if service.writer.failure is not None:
         raise Problem("not-written", "the log could not be written; the service's own log says why", retry_after=5.0)
     if service.is_draining:

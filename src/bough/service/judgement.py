@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bough._extras import install
 from bough._frames import make_frame
 from bough.evaluation.evaluate import evaluate
 from bough.service.experiment import Experiment
@@ -37,16 +36,18 @@ def judged(log: Log, experiment: Experiment, asked: EvaluateBody) -> Evaluation:
     if not agent._model.is_scalar:
         context, columns["context"] = "context", [decision.context for decision, _ in rows]
     try:
+        frame = make_frame(columns)
+    except ValueError as error:  # there is no library of frames
+        raise refused(error, "not-installed") from None
+    try:
         found = evaluate(
             {"present": agent},
-            make_frame(columns, None),
+            frame,
             agent.posterior.model.tree,
             context=context,
             estimators=asked.estimators or ("snips", "dr"),
             bad="skip-most",
         )
-    except ImportError as error:
-        raise Problem("conflict", f"{error}", remedy=install("frames")) from None
     except (ValueError, KeyError) as error:
         raise refused(error, "conflict") from None
     estimates = [

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from bough.service import schema
-from bough.service.examples import EXAMPLES, PROBLEMS
+from bough.service.examples import EXAMPLES, OWN, PROBLEMS
 from bough.service.problems import KINDS
 from bough.service.routes import BYTES, JSON, ROUTES, Route
 
@@ -107,7 +107,7 @@ def _responses(route: Route) -> dict[str, Any]:
     for status, answer in route.answers.items():
         found[str(status)] = {"description": _MEANINGS[status]}
         if answer is not None:
-            found[str(status)]["content"] = _content(answer)
+            found[str(status)]["content"] = _content(answer, OWN.get(route.name))
         if route.name in _FROM:
             field, names = _FROM[route.name]
             found[str(status)]["links"] = {name: _link(ROUTES[name], field) for name in names}
@@ -134,8 +134,8 @@ def _link(to: Route, field: str) -> dict[str, Any]:
     return {"operationId": to.name, "parameters": {**own, "id": value}}
 
 
-def _content(of: Any) -> dict[str, Any]:
-    """What a body or an answer holds, by its media type."""
+def _content(of: Any, example: Struct | None = None) -> dict[str, Any]:
+    """What a body or an answer holds, by its media type, with an example: that of its type, unless given."""
     if isinstance(of, tuple):
         return {media: one for each in of for media, one in _content(each).items()}
     if of is bytes or of == BYTES:
@@ -146,7 +146,7 @@ def _content(of: Any) -> dict[str, Any]:
         binary = {} if of.startswith("text/") or of.endswith("json") else {"format": "binary"}
         return {of: {"schema": {"type": "string", **binary}}}
     ref = {"$ref": _REF.format(name=of.__name__)}
-    return {JSON: {"schema": ref, "example": msgspec.to_builtins(EXAMPLES[of])}}
+    return {JSON: {"schema": ref, "example": msgspec.to_builtins(example or EXAMPLES[of])}}
 
 
 def _schemas() -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from bough.service.wording import in_json, remedy_in
+
 
 class Kind(NamedTuple):
     """What problems of one code have in common."""
@@ -32,8 +34,10 @@ KINDS = {
     "too-large": Kind(413, "The body is too large"),
     "too-fast": Kind(429, "Too many requests"),
     "internal": Kind(500, "The service failed"),
+    "not-installed": Kind(501, "A package is missing where the service runs"),
     "no-model": Kind(503, "The experiment has no model yet"),
-    "not-replayed": Kind(503, "The log has not been replayed yet"),
+    "starting": Kind(503, "The service is starting"),
+    "not-replayed": Kind(503, "The process is behind its log"),
     "not-written": Kind(503, "The log could not be written"),
     "overloaded": Kind(503, "Too much is waiting"),
 }
@@ -60,7 +64,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 calls it so
     ) -> None:
         super().__init__(detail)
         self.code, self.detail, self.value, self.retry_after = code, detail, value, retry_after
-        self.remedy = remedy or detail.partition("; ")[2] or None
+        self.remedy = remedy or remedy_in(detail)
         """What to do about it; where it is not given, what the detail says after a semicolon."""
         self.headers = dict(headers or {})
         """What HTTP wants beside the body: Retry-After, Allow, WWW-Authenticate."""
@@ -92,4 +96,4 @@ def refused(error: Exception, code: str = "invalid-value", value: Any = None) ->
     'give at most 3, the number of actions to choose from'
     """
     message = str(error.args[0]) if error.args else str(error)
-    return Problem(code, message, value=value)
+    return Problem(code, in_json(message), value=value)

@@ -13,6 +13,7 @@ import msgspec
 from bough.service import schema
 from bough.service.problems import Problem
 from bough.service.routes import ROUTES, Route
+from bough.service.wording import wrong_value
 
 QueryStruct = TypeVar("QueryStruct", bound=msgspec.Struct)
 
@@ -164,8 +165,5 @@ def read_query(of: type[QueryStruct], query: bytes) -> QueryStruct:
     try:
         return msgspec.convert(found, of, strict=False)
     except msgspec.ValidationError as error:
-        raise Problem(
-            "invalid-value",
-            f"the query is not what this route takes: {error}",
-            remedy="see /openapi.json for the parameters",
-        ) from None
+        wrong, remedy = wrong_value(error, of, "see /openapi.json for the parameters")
+        raise Problem("invalid-value", f"the query is not what this route takes: {wrong}", remedy=remedy) from None

@@ -61,7 +61,7 @@ class Route(NamedTuple):
         if self.parameters:
             found |= {"unknown-route"}
         if "experiment" in self.parameters:
-            found |= {"unknown-experiment", "not-replayed"}
+            found |= {"unknown-experiment", "starting"}
         return tuple(code for code in KINDS if code in found)
 
 
@@ -145,12 +145,12 @@ _TABLE = (
     ),
     Route(
         "evaluate", "POST", "/v1/{experiment}/evaluate", "read", schema.EvaluateBody, {200: schema.Evaluation},
-        ("invalid-value", "conflict", "no-model"),
+        ("invalid-value", "conflict", "not-installed", "no-model"),
         "What the present policy would have earned in the logged decisions",
     ),
     # -- experiments -----------------------------------------------------------------------------
     Route(
-        "experiments", "GET", "/v1", "read", None, {200: schema.Experiments}, ("not-replayed",),
+        "experiments", "GET", "/v1", "read", None, {200: schema.Experiments}, ("starting",),
         "All experiments",
     ),
     Route(
@@ -172,7 +172,8 @@ _TABLE = (
         "The file of the present version of the model",
     ),
     Route(
-        "put_model", "PUT", "/v1/{experiment}/model", "admin", bytes, {200: schema.Accepted}, _CHANGES,
+        "put_model", "PUT", "/v1/{experiment}/model", "admin", bytes, {200: schema.Accepted},
+        ("not-installed", *_CHANGES),
         "Decide by another model from now on; what was observed is kept",
     ),
     Route(
@@ -202,7 +203,7 @@ _TABLE = (
     # -- the service -----------------------------------------------------------------------------
     Route("health", "GET", "/health", None, None, {200: schema.Health}, (), "Whether the process answers"),
     Route(
-        "ready", "GET", "/ready", None, None, {200: schema.Ready}, _WRITES,
+        "ready", "GET", "/ready", None, None, {200: schema.Ready}, ("starting", *_WRITES),
         "Whether the log is replayed, the writer lives, and the lag is below its limit",
     ),
     Route("metrics", "GET", "/metrics", "read", None, {200: TEXT}, (), "Figures for Prometheus"),

@@ -42,7 +42,7 @@ class Decide(_Body):
     propensity: bool | None = None
     """Whether to say how likely the action was; None for what the experiment does."""
     action: Name | None = None
-    """The caller's own action, in the mode observe."""
+    """The caller's own action, in the mode observe; refused in other modes."""
 
 
 class Reward(_Body):
@@ -121,8 +121,9 @@ class ExperimentConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=
             raise ValueError("learning is at_close, and there is no window to close; give window, in seconds")
         if self.default is not None and self.learning != "at_close":
             raise ValueError(
-                "default is given, and learning is at_once; give learning=at_close, or every new action looks too "
-                "good: rewards come in minutes, and their absence only when the window closes"
+                "default is given, and learning is at_once, by which every new action would look too good: rewards "
+                "come in minutes, and their absence only when the window closes; give learning at_close and a window, "
+                "or leave out default"
             )
 
 

@@ -82,10 +82,11 @@ def serve(
     experiment: str | None = None,
     demo: bool = False,
     say: Callable[[Started], object] = print,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Serve until told to stop."""
+    """Serve until told to stop; `tell` gets a line when it is ready, and before that when it has to compile code."""
     with listen(settings.host, settings.port) as listener:
-        _serve(listener, settings, data, database, model, experiment, demo, say)
+        _serve(listener, settings, data, database, model, experiment, demo, say, tell)
 
 
 def _serve(
@@ -97,6 +98,7 @@ def _serve(
     experiment: str | None,
     demo: bool,
     say: Callable[[Started], object],
+    tell: Callable[[str], object],
 ) -> None:
     log = open_log(data, database, exclusive=True)
     try:
@@ -117,7 +119,7 @@ def _serve(
         log.close()
         raise
     events = Events(quiet=settings.quiet)
-    service = Service(log, settings, events, public=experiment if demo else None)
+    service = Service(log, settings, events, public=experiment if demo else None, tell=tell)
     if demo:
         from bough.service.visits import visit
 

@@ -29,6 +29,7 @@ from bough.service.restore import restored
 from bough.service.schema import Decide, Decided, ExperimentInfo, Reward, Rewarded, Stated
 from bough.service.settings import Settings
 from bough.service.short_memory import ShortMemory
+from bough.service.startup import READY, Startup
 from bough.service.state_view import RecentRequests
 from bough.service.tail import Tail
 from bough.service.traffic import Traffic
@@ -51,6 +52,7 @@ class Service:
         now: Callable[[], float] = time.time,
         seed: Any = None,
         public: str | None = None,
+        tell: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.log, self.settings, self.events, self.now, self._seed = log, settings, events, now, seed
         self.metrics = Metrics()
@@ -59,6 +61,7 @@ class Service:
         self.tail = Tail(log, self, now)
         self.changer = Changer(self)
         self.keeper = Keeper(self)
+        self.startup = Startup(tell)
         self.traffic: dict[int, Traffic] = {}
         self.recent, self.answers = RecentRequests(), ShortMemory()
         self.public = public
@@ -93,7 +96,8 @@ class Service:
         began = time.perf_counter()
         while True:
             try:
-                await aside(self._replay)
+                with self.startup.watched():
+                    await aside(self._replay)
                 break
             except LogError as error:  # the database is away, say
                 self.events.failed("the log could not be replayed, and is tried again", error)
@@ -103,6 +107,7 @@ class Service:
                 raise
         self.tail.is_replayed = True  # not before what was replayed is settled, and the kernels are there
         self.events.say("replayed", seconds=round(time.perf_counter() - began, 3), seq=self.tail.position.seq)
+        self.startup.tell(READY)
         self._tasks += [
             asyncio.create_task(self._for_ever(self.tail.run), name="tail"),
             asyncio.create_task(self._for_ever(self.keeper.run), name="keeper"),
@@ -124,8 +129,9 @@ class Service:
             self._take(row)
         self.tail.position = min((one.position for one in self._by_id.values()), default=Position())
         self.tail.replay()
+        self.startup.is_read = True
         if self._by_id:
-            self.events.say("warming up", note="at the first start on a machine this compiles kernels, for a minute")
+            self.events.say("warming up")
         for experiment in self._by_id.values():
             experiment.settle()
             if experiment.agent is not None:
@@ -193,12 +199,10 @@ class Service:
         return self.experiment(name)
 
     def experiment(self, name: str) -> Experiment:
-        """The experiment of a name; a problem where none is known, or the log is not replayed yet."""
+        """The experiment of a name; a problem where none is known, or the process still starts."""
         found = self._by_name.get(name)
         if self.is_replaying:
-            raise Problem(
-                "not-replayed", "the log is being replayed; try again in a second", remedy="try again", retry_after=1.0
-            )
+            raise self.startup.problem()
         if found is None:
             raise Problem(
                 "unknown-experiment",

@@ -105,7 +105,7 @@ class Catalogue:
         if node < 0:
             raise UnknownNameError(f"unknown action {name!r}; {self.tree.node_names.suggestion(name, self.tree.sep)}")
         if not self.is_action(node):
-            raise UnknownNameError(f"{name!r} is not an action but an inner node; give an action below it")
+            raise UnknownNameError(f"{name!r} is not an action but a category; list its actions")
         return node
 
     def action_nodes(self, names: Sequence[object] | Names) -> Nodes:

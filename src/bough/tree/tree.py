@@ -383,8 +383,10 @@ class Tree:
         if node < 0:
             raise UnknownNameError(f"unknown action {name!r}; {self.node_names.suggestion(name, self.sep)}")
         if self.child_start[node] != self.child_start[node + 1]:
-            below = self.node_names.name(int(self.child_start[node]))
-            raise UnknownNameError(f"{name!r} is not an action but an inner node; below it is {below!r}")
+            while self.child_start[node] != self.child_start[node + 1]:
+                node = int(self.child_start[node])
+            action = self.node_names.name(node)
+            raise UnknownNameError(f"{name!r} is not an action but a category; list its actions, such as {action!r}")
         return node
 
     def action_nodes(self, names: Sequence[object] | Names) -> Nodes:
