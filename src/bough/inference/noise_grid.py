@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bough._arrays import Floats
+from bough.inference.kernels.exponential import in_lanes
 from bough.inference.kernels.noise_grid import FIRST_POINT, LOG_PRIOR, W
 from bough.inference.kernels.noise_nodes import LEAST_ROOM, MOST_STRIDE
 from bough.model.noise import PerAction
@@ -66,4 +67,4 @@ def prior_mixture(grid: Floats) -> tuple[Floats, Floats]:
 
 def room_for(grid: Floats) -> int:
     """How many components a mixture may have."""
-    return max(len(prior_mixture(grid)[0]), LEAST_ROOM)
+    return in_lanes(max(len(prior_mixture(grid)[0]), LEAST_ROOM))

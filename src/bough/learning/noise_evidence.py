@@ -17,7 +17,6 @@ from bough._arrays import Flags, Floats, Integers
 from bough.inference.kernels import noise_fit as kernels
 from bough.inference.noise_grid import FIT, noise_grid, room_for
 from bough.inference.settling import BOLD
-from bough.inference.slots import grown
 from bough.learning.count_evidence import checked_evidence
 from bough.learning.forest import Forest
 from bough.learning.objective import LEAST_NOISE, STEP, Penalty
@@ -33,7 +32,7 @@ _LEAST_SPREAD, _MOST_SPREAD = 0.02, 8.0  # a spread that comes out as the least 
 _SPREAD_WIDTH = 4.0  # of the penalty on the floor, relative to that on variances: little is known of it
 _LEAST_FLOOR = 1e-3  # of the typical noise: with less, actions that always earn the same would decide everything
 _FLOOR = 3e-3  # the same: where the search for the floor begins, and the penalty's centre
-_ROOM = 16  # for components of an action, on average, before more is made
+_ROOM = 24  # for components of an action, on average, before more is made
 _NEAR_CURVATURE = 0.1 * STEP  # how far sites settle for differences of the gradient
 _MOST_STEPS, _FURTHEST_STEP = 8, 1.0  # of Newton's method
 _NEARBY = 0.1  # how far, as a logarithm, the curvature stays about what it is
@@ -68,7 +67,7 @@ class NoiseEvidence(ScalarEvidence):
         self._slots[forest.leaf[slots]] = slots
         self._state = np.zeros((len(forest.parent), 6))
         self._where = np.zeros((len(sums.actions), kernels.REACH + 1))
-        self._pool = np.zeros((_ROOM * len(sums.actions), 3))
+        self._pool = np.zeros((kernels.SLOPE + 1, _ROOM * len(sums.actions)))
         # What was asked for last: the noise, whose mixtures are in the pool, and the variances; and what was found.
         self._noise: PerAction | None = None
         self._grid = self._variance = np.empty(0)
@@ -240,12 +239,12 @@ class NoiseEvidence(ScalarEvidence):
         grid, own = self._grid, variance[self.forest.class_[self._slots]]
         scratch, begin, n = np.empty((2, room_for(grid))), 0, len(self._sums)
         while (begin := kernels.mix(begin, self._sums, own, grid, self._where, self._pool, scratch)) < n:
-            self._pool = grown(self._pool, 2 * len(self._pool) + len(scratch[0]))
+            self._pool = np.concatenate([self._pool, np.zeros((len(self._pool), begin + scratch.shape[1]))], axis=1)
 
     def _settled(self, variance: Floats) -> tuple[float, Floats]:
         """Settle the sites and the mean; the log evidence and its gradient, NaN where that comes to no end."""
         forest, state, grid = self.forest, self._state, self._grid
-        top, part, of_noise = np.empty(2), np.empty((2, room_for(grid))), np.empty(3)
+        top, part, of_noise = np.empty(2), np.empty((6, room_for(grid))), np.empty(3)
         offset = 0.0 if self._given_mean is None else self._given_mean - self._centre
         for sweep in range(_MOST_SWEEPS):
             size = 1.0 if sweep < BOLD else 0.5

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from bough._arrays import Floats, Nodes
+from bough.inference.kernels.exponential import exp_of, in_lanes
 from bough.inference.kernels.jit import kernel
 from bough.inference.kernels.noise_grid import components
 from bough.inference.kernels.noise_nodes import CENTRE, FLOOR, SPREAD_OF_U
@@ -20,12 +21,15 @@ COUNT, AVERAGE, SPREAD = range(3)
 # first component is from the centre, and each other one from that before it; how far its rewards are from its cavity,
 # as a square, where this needs nodes for it; and for how much of that they are good.
 FIRST, SIZE, CONSTANT, FAR, STEP, OFF, REACH = range(7)
-# Columns of the pool: the variance of the mean of the rewards around the action, the component's weight, and twice the
+# Rows of the pool: the variance of the mean of the rewards around the action, the component's weight, and twice the
 # slope, by its noise variance, of the log of the integrand without that mean.
 C, WEIGHT, SLOPE = range(3)
 # Columns of the state of a node: what it has collected from below, what it sends rootward, and its cavity: the mean and
 # the variance of what all others say.
 M, ETA, M_SENT, ETA_SENT, CAVITY, WIDTH = range(6)
+# Rows of what each component of an action adds to its sums. They are made in short loops over rows of one array, which
+# compilers make vectors of, if the pool has as many components as go into these, the last ones of weight 0.
+P, SHARE, BY_MEAN, BY_SQUARE, OPEN, BY_NOISE = range(6)
 
 _LOG_2_PI = math.log(2.0 * math.pi)
 
@@ -37,15 +41,15 @@ def mix(
     own: Floats,  # (n,) the variances of the actions themselves
     grid: Floats,  # (2 + G, 4)
     where: Floats,  # (n, 7)
-    pool: Floats,  # (room, 3)
+    pool: Floats,  # (3, room)
     scratch: Floats,  # (2, most)
 ) -> int:
     """Overwrites where and the pool with the mixtures of actions from `begin` on, until the pool is full; the next."""
     variance, weight = scratch
     centre, per_spread = grid[0, CENTRE], 1.0 / max(grid[0, SPREAD_OF_U], 1e-300)
-    used = 0 if begin == 0 else int(where[begin - 1, FIRST] + where[begin - 1, SIZE])
+    used = 0 if begin == 0 else int(where[begin - 1, FIRST]) + in_lanes(int(where[begin - 1, SIZE]))
     for i in range(begin, len(sums)):
-        if used + len(weight) > len(pool):
+        if used + len(weight) > pool.shape[1]:
             return i
         count, squares = sums[i, COUNT], sums[i, SPREAD]
         n, constant, u, step, where[i, REACH] = components(
@@ -54,11 +58,16 @@ def mix(
         where[i, FIRST], where[i, SIZE], where[i, CONSTANT] = used, n, constant
         where[i, FAR], where[i, STEP] = (u - centre) * per_spread, step * per_spread
         per_count = 1.0 / count
-        for k in range(n):
-            at, inverse = used + k, 1.0 / variance[k]
-            pool[at, C], pool[at, WEIGHT] = variance[k] * per_count, weight[k]
-            pool[at, SLOPE] = (squares * inverse - (count - 1.0)) * inverse
-        used += n
+        lanes = in_lanes(n)
+        for k in range(n, lanes):
+            variance[k], weight[k] = variance[n - 1], 0.0
+        for k in range(lanes):
+            pool[C, used + k] = scratch[0, k] * per_count
+            pool[WEIGHT, used + k] = scratch[1, k]
+        for k in range(lanes):
+            inverse = 1.0 / scratch[0, k]
+            pool[SLOPE, used + k] = (squares * inverse - (count - 1.0)) * inverse
+        used += lanes
     return len(sums)
 
 
@@ -125,11 +134,11 @@ def integrate(
     sums: Floats,  # (n, 3)
     grid: Floats,  # (2 + G, 4)
     where: Floats,  # (n, 7)
-    pool: Floats,  # (room, 3)
+    pool: Floats,  # (3, room)
     state: Floats,  # (T, 6)
     size: float,  # of the step to the new sites
     site: Floats,  # (n, 2)
-    part: Floats,  # (2, most) scratch
+    part: Floats,  # (6, most) scratch
     gradient: Floats,  # (3,)
 ) -> tuple[float, float, int]:
     """Overwrites sites, and gradient: of the log evidence by the logs of the median, the spread and the floor.
@@ -141,7 +150,6 @@ def integrate(
     """
     gradient[:] = 0.0
     total, moved, outgrown = 0.0, 0.0, 0
-    by_p, shares = part
     floor, spread = grid[0, FLOOR], grid[0, SPREAD_OF_U]
     for i in range(len(slots)):
         offset, v = state[slots[i], CAVITY], state[slots[i], WIDTH]
@@ -150,40 +158,48 @@ def integrate(
         if off * off > where[i, REACH]:
             where[i, OFF] = off * off
             outgrown += 1
-        middle = pool[first + n // 2, C]
-        widest, some = 1.0 / (v + pool[first + n - 1, C]), 1.0 / (v + middle)
+        middle = pool[C, first + n // 2]
+        widest, some = 1.0 / (v + pool[C, first + n - 1]), 1.0 / (v + middle)
         half, per_count = 0.5 * off * off, 1.0 / count
-        for k in range(n):
-            p = 1.0 / (v + pool[first + k, C])
-            by_p[k] = p
-            shares[k] = pool[first + k, WEIGHT] * math.sqrt(p) * math.exp(-half * (p - widest))
+        lanes = in_lanes(n)
+        for k in range(lanes):
+            part[P, k] = 1.0 / (v + pool[C, first + k])
+        for k in range(lanes):
+            p = part[P, k]
+            part[SHARE, k] = pool[WEIGHT, first + k] * math.sqrt(p) * exp_of(half * (widest - p))
+        for k in range(lanes):
+            beyond = (middle - pool[C, first + k]) * part[P, k] * some  # p - some, as in `tilted`
+            part[BY_MEAN, k] = part[SHARE, k] * beyond
+            part[BY_SQUARE, k] = part[SHARE, k] * beyond * beyond
+        squared = off * off * per_count
+        for k in range(lanes):
+            p = part[P, k]
+            part[OPEN, k] = part[SHARE, k] * pool[C, first + k] * p
+            part[BY_NOISE, k] = part[SHARE, k] * ((squared * p - per_count) * p + pool[SLOPE, first + k])
         z, by_mean, by_square, open_, far, far_square, by_noise = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         x, step = where[i, FAR], where[i, STEP]
-        squared = off * off * per_count
         for k in range(n):
-            one, p = shares[k], by_p[k]
-            c = pool[first + k, C]
-            beyond = (middle - c) * p * some  # p - some, as in `tilted`
+            one = part[SHARE, k]
             z += one
-            by_mean += one * beyond
-            by_square += one * beyond * beyond
-            open_ += one * c * p
+            by_mean += part[BY_MEAN, k]
+            by_square += part[BY_SQUARE, k]
+            open_ += part[OPEN, k]
+            by_noise += part[BY_NOISE, k]
             far += one * x
             far_square += one * x * x
-            by_noise += one * ((squared * p - per_count) * p + pool[first + k, SLOPE])
             x += step
         inverse = 1.0 / z
         if spread > 0.0:
             gradient[0] += far * inverse / spread
             gradient[1] += far_square * inverse - 1.0
         else:
-            gradient[0] += 0.5 * by_noise * inverse * (pool[first, C] * count - floor)  # of the one component
+            gradient[0] += 0.5 * by_noise * inverse * (pool[C, first] * count - floor)  # of the one component
         gradient[2] += 0.5 * by_noise * inverse * floor
         further = by_mean * inverse
-        squares = off * off * max(by_square * inverse - further * further, 0.0)
+        contradiction = off * off * max(by_square * inverse - further * further, 0.0)
         p = some + further
-        precision = p - squares
-        rest = 1.0 / (open_ * inverse + v * squares)
+        precision = p - contradiction
+        rest = 1.0 / (open_ * inverse + v * contradiction)
         if precision < 0.0:
             precision, rest = 0.0, 1.0
         m, eta = site[i, 0], site[i, 1]

@@ -39,6 +39,7 @@ W, LOG_W, HALF_OVER_W, LOG_PRIOR = range(4)
 FIRST_POINT = 2
 
 _LEAST_STRIDE = 4  # in points, at which a mode is near enough; who needs it more exactly has nodes of its own
+_WIDE = 4  # of the widest steps, that a search for the highest point begins with
 _LOG_2_PI = math.log(2.0 * math.pi)
 
 
@@ -50,7 +51,7 @@ def _grid_height(j: int, half: float, spread: float, points: Floats) -> float:
 
 @kernel
 def _highest(half: float, spread: float, points: Floats, stride: int) -> tuple[int, float]:
-    """About the highest point of the grid, and how high: of the widest steps first, then of narrower ones around it."""
+    """About the highest point of the grid, and how high: of wide steps first, then of narrower ones around it."""
     best, top = 0, -math.inf
     for j in range(0, len(points), stride):
         found = _grid_height(j, half, spread, points)
@@ -113,7 +114,7 @@ def components(
         constant = -half * (_LOG_2_PI + points[0, LOG_W]) - spread * points[0, HALF_OVER_W] - 0.5 * math.log(count)
         return 1, constant, noise[CENTRE], 0.0, math.inf
     widest, end = int(fine[MOST_STRIDE]), len(points) - 1
-    best, top = _highest(half, spread, points, widest)
+    best, top = _highest(half, spread, points, _WIDE * widest)
     u, w = noise[CENTRE] + (best - end // 2) * noise[STEP], points[best, W]
     reach = fine[FALL_ABOVE] * (v + w / count)  # at which wide noise, left out, gains half of its fall
     _, curve = slopes_of(u, w, half, spread, noise)
