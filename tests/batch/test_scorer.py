@@ -286,7 +286,7 @@ def test_no_gpu_and_no_jax_are_said_plainly(monkeypatch):
         raise ModuleNotFoundError("No module named 'jax'", name="jax")
 
     monkeypatch.setattr(devices, "import_module", missing)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'bough\[gpu\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[gpu\]'"):
         bough.batch.Scorer(bough.Posterior(NUMBERS))
 
 

@@ -312,5 +312,5 @@ def test_a_tree_of_one_node_can_be_looked_at():
 def test_without_matplotlib_an_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "bough.plotting", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'bough\[plot\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plot\]'"):
         learned().plot()

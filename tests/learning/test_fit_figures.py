@@ -101,5 +101,5 @@ def test_a_bar_without_tqdm_is_an_error_that_says_what_to_install(monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without_tqdm)
-    with pytest.raises(ValueError, match=r"pip install 'bough\[progress\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[progress\]'"):
         bough.fit_prior(TREE, log(), progress=True)

