@@ -19,7 +19,7 @@ FIRST = {
     "a decision and an update in context, 10^4 actions, d = 10 / bayesianbandits": (
         "decide + update, K = 10^4, d = 10: bayesianbandits"
     ),
-    "a prior learned from 5 x 10^4 rows of 10^4 actions / gpboost": "fit, 10^4 actions",
+    "a prior learned from 5 x 10^4 rows of 10^4 actions / gpboost": "fit, 10^4 actions, 5 x",
     "a summary of 2 x 10^7 rows, 10 features / DuckDB's bare group-by": "summary of 2 x 10^7 rows",
 }
 

@@ -21,7 +21,7 @@ from bough.experiments import grocery
 
 IMAGES = Path(__file__).parent / "images"
 MINUTES, REFITS = 8.0, (3.0, 5.0)
-VISITORS = 4
+VISITORS, PAUSE = 4, 0.02  # seconds between one visitor's visits
 OPENED = "MEAT"  # a department of the picture on a dark screen
 
 
@@ -43,6 +43,7 @@ def visit(client: bough.client.Client, lines: dict[str, np.ndarray], until: floa
             decided = client.decide()
             own = lines[str(decided.action)]
             rewards.reward(decided, float(own[rng.integers(len(own))]))
+            time.sleep(PAUSE)
 
 
 def take(link: str) -> None:

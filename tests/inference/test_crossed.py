@@ -92,6 +92,19 @@ def test_the_posterior_is_the_oracles(case, one_by_one):
     check(case.posterior(one_by_one), case)
 
 
+def test_ten_thousand_rewards_one_by_one_keep_their_digits_where_effects_are_a_million_times_the_noise():
+    tree = bough.Tree.from_parents([-1, 0, 0, 0, 1, 2, 3, 4, 4])
+    store = bough.Factor(levels=["north", "south"], variance=1.4e5, at_decision=True)
+    prior = bough.by_node(np.array([4.7e4, 7e-6, 6.8e5, 6e-6, 0.0, 0.0, 0.0, 40.0, 2.3e5]))
+    model = bough.GaussianModel(tree, -0.1, prior, 0.018, factors={"store": store})
+    rng, n = np.random.default_rng(0), 10_000
+    codes = rng.integers(2, size=n)
+    rewards = np.array([-623.7, -250.4])[codes] + rng.normal(size=n) * 0.13
+    rewards[17] += 60.0
+    case = CrossedCase(model, [5] * n, rewards, {"store": [store.levels[code] for code in codes]})
+    check(case.posterior(one_by_one=True), case)
+
+
 @settings(max_examples=150)
 @given(crossed_cases())
 def test_all_is_the_same_where_it_is_made_again_by_rows_or_by_sums(case):

@@ -548,7 +548,7 @@ def test_what_cannot_be_a_reward_is_refused_and_nothing_changes(model, action, r
     [
         (CLICKS, (["green"], [2.0]), {}, "'green' has rewards that a BernoulliModel cannot have"),
         (CLICKS, (["green"] * 2, [0.5, 0.5]), {}, "a sum of 1, and of their squares 0.5, in 2"),
-        (COUNTS, (["green"], [-1.0]), {}, "a sum of -1, .*; give counts, whole numbers"),
+        (COUNTS, (["green"], [-1.0]), {}, "a sum of -1, .*; give counts of 0 or more"),
     ],
 )
 def test_sums_that_cannot_be_are_refused(model, rows, options, message):

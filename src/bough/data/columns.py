@@ -30,7 +30,7 @@ class Names(NamedTuple):
     exposure: str | None
     has_trials: bool
     """Whether rewards are clicks: at most as many as trials, or one where no column has these."""
-    has_counts: bool
+    are_counts: bool
     """Whether rewards are clicks or counts."""
     intercept: bool
     levels: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class Columns:
     @property
     def limits(self) -> dict[str, nw.Expr]:
         """What is not negative in a row of counts."""
-        if not self.names.has_counts:
+        if not self.names.are_counts:
             return {}
         limits = {"reward": self.y, "whole": 0.0 - self.y % 1.0}
         if self.exposure is not None:
@@ -182,7 +182,7 @@ class Columns:
         no_count = (self.y < 0.0) | (self.y % 1.0 > 0.0)
         if self.names.has_trials and self.exposure is None:
             reasons["a reward that is neither 0 nor 1 (clicks of many views take trials)"] = no_count | (self.y > 1.0)
-        elif self.names.has_counts:
+        elif self.names.are_counts:
             reasons["a reward that is no whole number of 0 or more"] = no_count
         if self.exposure is not None:
             what = "trials that are" if self.names.has_trials else "an exposure that is"

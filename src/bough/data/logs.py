@@ -173,8 +173,8 @@ def _named(
         log, chosen, names = encoded_log(log, others, context, features, intercept)
         intercept = False
     has_trials = trials is not None or (kind is not None and kind.exposure_word == "trials")
-    has_counts = seen is not None or (kind is not None and kind.has_exposure)
-    return _NamedLog(log, Names(action, reward, chosen, weight, seen, has_trials, has_counts, intercept), names)
+    are_counts = seen is not None or (kind is not None and kind.has_exposure)
+    return _NamedLog(log, Names(action, reward, chosen, weight, seen, has_trials, are_counts, intercept), names)
 
 
 def _kind_of(model: Any) -> type[Likelihood] | None:

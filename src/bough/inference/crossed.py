@@ -33,6 +33,8 @@ from bough.model.factors import taken
 from bough.model.model import Model
 
 _MILD = 1e5  # how much larger than the prior's a precision may be for sums of squares: they lose as many digits
+_MOST_ONE_BY_ONE = 1_000  # rewards, whose rounding may be let add up
+_SHORT = 1e8  # rotations of a number, that may interrupt an update: about a tenth of a second
 _ROOM = 2**22  # numbers of slopes that are held at once
 
 
@@ -55,6 +57,7 @@ class CrossedEngine(ScalarEngine):
         self._triangle = np.eye(self._effects.n)
         self._targets = np.zeros(self._effects.n)
         self._scratch = np.empty(model.tree.height + 1, dtype=np.int32), np.empty(self._effects.n)
+        self._since_anew = 0
 
     # -- observations --------------------------------------------------------------------------
 
@@ -75,6 +78,7 @@ class CrossedEngine(ScalarEngine):
         if len(leaves) == 1 and self._faded == 1.0:
             row = np.array([counts[0], averages[0], spreads[0]])
             self._add_to_cell(self._cell(keys_of(self._touch(leaves), levels)[0]), row, only_evidence=False)
+            self._round_anew()
             return
         slots = self._touch_batch(leaves)
         self.news.of_some(leaves)
@@ -88,6 +92,15 @@ class CrossedEngine(ScalarEngine):
             if row[0] > 0.0:
                 self._add_to_cell(cell, row, anew)
         if anew and not is_pending:
+            self._say_all()
+
+    def _round_anew(self) -> None:
+        """After many rewards one by one, make all again where their rounding adds up to something, if that is short."""
+        self._since_anew += 1
+        if self._since_anew < _MOST_ONE_BY_ONE:
+            return
+        self._since_anew = 0
+        if not self._is_mild and (self.slots.count + len(self._cells.slot)) * self._effects.n**2 < _SHORT:
             self._say_all()
 
     def _cell(self, key: tuple[int, ...]) -> int:

@@ -14,7 +14,6 @@ from bough.model.model import Model
 
 _MOST_COUNTED = 1e8  # a rate beyond which drawing a count would take too long
 _LARGEST_COUNT = 2.0**53  # beyond it not every whole number is one, and a site's precision is lost to rounding
-_ROUNDING = 1e-6  # relative: of sums, in single precision too
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,8 @@ class Poisson(Likelihood):
         cls, actions: Names, total: Floats, squares: Floats, count: Floats, exposure: Floats | None, owner: str
     ) -> None:
         size = count if exposure is None else exposure
-        # Counts with the average m, weighed in any way, have squares of at least this average: that of the two whole
-        # numbers beside m. Rewards that are all 2.25 have less.
-        average = total / count
-        below = np.floor(average)
-        least = below**2 + (average - below) * (2.0 * below + 1.0)
-        bad = (total < 0.0) | (squares / count < least * (1.0 - _ROUNDING))
-        raise_odd_sums(bad, actions, total, squares, size, owner, "give counts, whole numbers of 0 or more")
+        # Fractions are no counts, but totals that have faded are.
+        raise_odd_sums(total < 0.0, actions, total, squares, size, owner, "give counts of 0 or more")
 
     def reward(self, mean: float, noise: float) -> float:
         """The quantile of the Poisson distribution."""
