@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from bough._arrays import Floats, Integers
@@ -68,7 +69,7 @@ class FactorEvidence(ScalarEvidence):
             of_mean = deviation * self._at_root() / math.sqrt(self._state[0, M_SENT])
             towards = inverse @ of_mean
             more = float(of_mean @ towards)
-            inverse -= np.outer(towards / (1.0 + more), towards)
+            _take_off(towards, 1.0 + more, inverse)
             log_det += math.log1p(more)
             self.mean_error *= math.sqrt(1.0 + more)
         remaining = np.diag(inverse).copy()
@@ -126,7 +127,7 @@ class FactorEvidence(ScalarEvidence):
         )  # fmt: skip
         at_root = self._at_root()
         if self._given_mean is None:
-            gram -= np.outer(at_root / state[0, M_SENT], at_root)
+            _take_off(at_root, state[0, M_SENT], gram)
             right -= at_root * (state[0, ETA_SENT] / state[0, M_SENT])
         else:
             right -= at_root * (self._given_mean - self._centre)
@@ -172,6 +173,12 @@ class FactorEvidence(ScalarEvidence):
         """(n_factors,) sums over the levels of each factor."""
         which = np.repeat(np.arange(self._cells.n_factors), self._cells.n_levels)
         return np.bincount(which, of_effect, minlength=self._cells.n_factors).astype(np.float64)
+
+
+def _take_off(vector: Floats, size: float, matrix: Floats) -> None:
+    """Overwrites a symmetric matrix with what is left without the vector's products with itself, over a size."""
+    if len(vector):
+        dger(-1.0 / size, vector, vector, a=matrix.T, overwrite_a=1)  # the transpose, which needs no copy
 
 
 def _inverse(triangle: Floats) -> Floats:
