@@ -11,6 +11,7 @@ from figures import FIGURES
 
 def pytest_addoption(parser):
     parser.addoption("--table", type=Path, help="a Markdown file for the table")
+    parser.addoption("--append", action="store_true", help="add to the lines of the table, which are of other files")
 
 
 @pytest.fixture(scope="session")
@@ -28,4 +29,4 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
     if FIGURES.lines:
         terminalreporter.write_line(f"\n{FIGURES}")
         if config.option.table and exitstatus == pytest.ExitCode.OK and not FIGURES.missed:
-            FIGURES.write(config.option.table)
+            FIGURES.write(config.option.table, config.option.append)

@@ -65,10 +65,12 @@ class Figures:
     def __str__(self) -> str:
         return aligned([HEAD, *(line.cells for line in self.lines)])
 
-    def write(self, path: Path) -> None:
-        """The page of the docs includes it."""
-        table = compact([HEAD, *(line.cells for line in self.lines)])
-        path.write_text(f"<!-- Made by `make validate`. -->\n\n{table}\n")
+    def write(self, path: Path, append: bool = False) -> None:
+        """The page of the docs includes it; with `append` after the lines that it has, of other files."""
+        rows = [line.cells for line in self.lines]
+        before = path.read_text().rstrip() if append else "<!-- Made by `make validate`. -->\n"
+        table = compact([HEAD, *rows]).splitlines()
+        path.write_text("\n".join([before, *(table[2:] if append else table)]) + "\n")
 
 
 def _short(value: float) -> str:
