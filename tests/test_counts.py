@@ -389,7 +389,6 @@ def test_exposure_adds_up_and_comes_back_from_a_file(tmp_path):
         (lambda: _log([5.0, 0.0], trials=[4, 4]), "the reward in row 0 is 5; give a count of at most 4"),
         (lambda: _log([0.0, 0.5], exposure=[4, 4]), "the reward in row 1 is 0.5; give a count, a whole number"),
         (lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), noise=1.0, model=bough.BernoulliModel), "have none; leave it"),
-        (lambda: bough.fit_prior(TREE, _log([2.25, 3.0]), model=bough.PoissonModel), "give counts, whole numbers of 0"),
         (lambda: bough.fit_prior(TREE, _log([1.0, 0.0]), model="bernoulli"), "give the class, such as"),
         (
             lambda: bough.fit_prior(

@@ -236,7 +236,7 @@ class Explanation:
     def of(cls, posterior: Answers, name: Any, interval: Any, context: Any, factors: Any = None) -> Explanation:
         """`Posterior.explain`."""
         if isinstance(name, (list, np.ndarray)):
-            raise ValueError(f"the names are {name!r:.80}; give one name")
+            raise ValueError(f"there are {np.size(name)} names, {name!r:.80}; give one name")
         with posterior._lock:
             end = posterior.model.tree.index(name)
             table = NodeTable.of(posterior, interval, context)
