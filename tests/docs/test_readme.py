@@ -5,6 +5,7 @@ import polars
 import pytest
 
 import bough
+import bough.cli
 from pages import FILES, blocks
 
 FIRST, FIT, CHANGES, EVALUATE = blocks(FILES[0], "python")
