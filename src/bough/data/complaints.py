@@ -28,10 +28,7 @@ def unusable(
         rows = "; ".join(map(str, columns.shown(~columns.usable, _SHOWN)))
         parts.append(f"{odd_values} with {' or '.join(columns.faults())}, such as {rows}")
     if unknown:
-        names = sorted(dict.fromkeys(strange), key=str)
-        shown = ", ".join(repr(name) for name in names[:_SHOWN])
-        hint = hint_of(tree, columns.names.action, names)
-        parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
+        parts.append(unknown_actions(tree, columns.names.action, strange, unknown))
     what = f"{odd_values + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; "
     if odd_values + unknown == n_rows:
         wrong = columns.without_numbers()
@@ -50,6 +47,13 @@ def no_action(action: str, tree: Tree, names: list[Any], better: str | None, n_r
         f"{n_rows} of {n_rows} rows cannot be used: the column {action!r} has no action of the tree, but values such "
         f"as {names[0]!r} ({hint_of(tree, action, names)}){other}"
     )
+
+
+def unknown_actions(tree: Tree, column: str, strange: list[Any], n_rows: int) -> str:
+    """What to say of rows whose names, in the column of the actions, are no actions of the tree."""
+    names = sorted(dict.fromkeys(strange), key=str)
+    shown = ", ".join(repr(name) for name in names[:_SHOWN])
+    return f"{n_rows} with one of {len(names)} unknown actions, such as {shown} ({hint_of(tree, column, names)})"
 
 
 def hint_of(tree: Tree, column: str, names: list[Any]) -> str:

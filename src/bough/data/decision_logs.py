@@ -12,7 +12,7 @@ import numpy as np
 
 from bough._arrays import Integers
 from bough._frames import Frame, collected, labelled
-from bough.data.complaints import hint_of
+from bough.data.complaints import unknown_actions
 from bough.data.files import opened_log
 from bough.data.logs import Bad, as_frame
 from bough.tree.tree import Tree
@@ -162,10 +162,7 @@ def complaint(logged: Logged, tree: Tree, strange: list[Any], n_rows: int, odd: 
         shown = "; ".join(str(row) for row in values.rows(named=True))
         parts.append(f"{odd} with a missing or infinite value, or a propensity outside (0, 1], such as {shown}")
     if unknown:
-        names = sorted(dict.fromkeys(strange), key=str)
-        shown = ", ".join(repr(name) for name in names[:_SHOWN])
-        hint = hint_of(tree, logged.columns.action, names)
-        parts.append(f"{unknown} with one of {len(names)} unknown actions, such as {shown} ({hint})")
+        parts.append(unknown_actions(tree, logged.columns.action, strange, unknown))
     what = f"{odd + unknown} of {n_rows} rows cannot be used: {', and '.join(parts)}; put them right, or "
     if bad == "error":
         return what + 'leave them out with bad="skip"'
