@@ -78,7 +78,7 @@ class CrossedEngine(ScalarEngine):
         if len(leaves) == 1 and self._faded == 1.0:
             row = np.array([counts[0], averages[0], spreads[0]])
             self._add_to_cell(self._cell(keys_of(self._touch(leaves), levels)[0]), row, only_evidence=False)
-            self._round_anew()
+            self._round_anew(1)
             return
         slots = self._touch_batch(leaves)
         self.news.of_some(leaves)
@@ -93,13 +93,15 @@ class CrossedEngine(ScalarEngine):
                 self._add_to_cell(cell, row, anew)
         if anew and not is_pending:
             self._say_all()
+        elif not anew:
+            self._round_anew(len(distinct))
 
-    def _round_anew(self) -> None:
+    def _round_anew(self, n: int) -> None:
         """After many rewards one by one, make all again where their rounding adds up to something, if that is short."""
-        self._since_anew += 1
+        self._since_anew += n
         if self._since_anew < _MOST_ONE_BY_ONE:
             return
-        self._since_anew = 0
+        self._since_anew = 0  # also where it is not worth it
         if not self._is_mild and (self.slots.count + len(self._cells.slot)) * self._effects.n**2 < _SHORT:
             self._say_all()
 
@@ -182,6 +184,7 @@ class CrossedEngine(ScalarEngine):
 
     def _say_all(self) -> None:
         self.news.of_all()
+        self._since_anew = 0
         kept, lists, cells = self.slots, self._loadings, self._cells
         state, law = self._state[: kept.count], self._law
         state[:] = 0.0
